@@ -1,0 +1,1 @@
+"""Bayesian neural networks at finite temperature."""

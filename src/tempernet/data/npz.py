@@ -1,0 +1,87 @@
+"""A user's own data from a numpy .npz file; nothing in it is ever unpickled."""
+
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+
+from tempernet.data import checks
+from tempernet.data.source import Source
+from tempernet.errors import DataError
+
+_REQUIRED = ("x_train", "y_train")
+_OPTIONAL = ("x_test", "y_test")
+_UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+
+
+def read_npz(
+    path: str | Path, size: int | tuple[int, int] | None = None, classes: int | None = None
+) -> Source:
+    """Read `x_train`, `y_train` and, if there is a test set, `x_test` and `y_test` from an npz file.
+
+    Args:
+        path: a file written by `numpy.savez` or `numpy.savez_compressed`. x has shape (n, features),
+            (n, height, width) or (n, height, width, channels), uint8 or float; y has integers, shape (n,).
+        size: side or (height, width) to resize images to; None keeps them.
+        classes: number of classes; None takes as many as the largest label needs.
+    """
+    path = Path(path)
+    arrays = _read_arrays(path)
+    x_train, y_train = arrays["x_train"], arrays["y_train"]
+    x_test, y_test = arrays.get("x_test", x_train[:0]), arrays.get("y_test", y_train[:0])
+    if classes is None:
+        classes = checks.count_classes(path.stem, y_train, y_test)
+    source = Source(path.stem, x_train, y_train, x_test, y_test, classes)
+    return source if size is None else source.resized(size)
+
+
+def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; an npz file with {_allowed_keys()} is needed")
+    if not zipfile.is_zipfile(path):
+        raise DataError(
+            f"{path} is not an npz file; one with {_allowed_keys()} is needed: write it with numpy.savez"
+        )
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            _check_keys(path, archive.files)
+            return {key: _read_member(path, archive, key) for key in archive.files}
+    except DataError:
+        raise
+    except _UNREADABLE as error:
+        raise DataError(
+            f"cannot read {path}: {error}; it must be a complete npz file: write it again"
+        ) from error
+
+
+def _read_member(path: Path, archive: np.lib.npyio.NpzFile, key: str) -> np.ndarray:
+    try:
+        array = archive[key]
+    except _UNREADABLE as error:
+        raise DataError(
+            f"cannot read {key} of {path}: {error}; it must be an array of uint8, float or integers, "
+            f"not of objects: convert it and write the file again"
+        ) from error
+    # numpy hands back the bytes of a member that is not in its format; a 0-d array has no examples to slice.
+    if not isinstance(array, np.ndarray) or array.ndim == 0:
+        raise DataError(
+            f"{key} of {path} is not an array of examples; {_allowed_keys()} must be: use numpy.savez"
+        )
+    return array
+
+
+def _check_keys(path: Path, keys: list[str]) -> None:
+    unknown = sorted(set(keys) - {*_REQUIRED, *_OPTIONAL})
+    if unknown:
+        raise DataError(
+            f"{path} has the unknown key {unknown[0]!r}; allowed are {_allowed_keys()}: rename or drop it"
+        )
+    needed = _REQUIRED + (_OPTIONAL if set(keys) & set(_OPTIONAL) else ())
+    missing = [key for key in needed if key not in keys]
+    if missing:
+        raise DataError(f"{path} lacks the key {missing[0]!r}; allowed are {_allowed_keys()}: add it")
+
+
+def _allowed_keys() -> str:
+    return f"{' and '.join(_REQUIRED)}, and optionally {' with '.join(_OPTIONAL)}"

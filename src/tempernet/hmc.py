@@ -1,0 +1,148 @@
+"""Hamiltonian Monte Carlo (Alg. 1) for one replica at one rung; the engine maps it over all replicas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tempernet.errors import ConfigError
+from tempernet.integrator import EvaluateFn, Point, velocity_verlet
+from tempernet.networks import Weights
+from tempernet.paths import TermsFn
+from tempernet.priors import Prior
+
+Walls = Literal["reflect", "reject"]
+
+
+@dataclass(frozen=True)
+class Dynamics:
+    """How a replica moves within a round.
+
+    `num_trajectories` (N_traj) trajectories of `num_steps` (L) Verlet steps. `walls` of a box either `reflect`
+    or `reject` a trajectory that ends outside (Alg. 1 as printed). `jitter` draws the step size of every
+    trajectory uniformly within ±jitter of the rung's, independently of the state, so that no trajectory
+    length is in step with a harmonic mode; 0 is the paper's fixed dt.
+    """
+
+    num_steps: int = 100
+    num_trajectories: int = 10
+    walls: Walls = "reflect"
+    jitter: float = 0.1
+
+    def __post_init__(self) -> None:
+        for name in ("num_steps", "num_trajectories"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.walls not in ("reflect", "reject"):
+            raise ConfigError(f'walls must be "reflect" or "reject", got {self.walls!r}')
+        if not 0 <= self.jitter < 1:
+            raise ConfigError(f"jitter must lie in [0, 1), got {self.jitter}")
+
+
+class Info(NamedTuple):
+    """What became of a trajectory, or sums of these over several; each trajectory has one fate.
+
+    It is accepted, or `wall_rejections` counts it (it ended outside the box), or `nonfinite` does (its
+    energy or momentum was not a finite number), or the energy rejected it.
+    """
+
+    acceptance: Array
+    """Acceptance probability: min(1, exp(alpha)), 0 outside the box or if not finite."""
+    accepted: Array
+    wall_rejections: Array
+    nonfinite: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Kernel:
+    """One replica's HMC: how energies, terms and prior make a potential, and how the replica moves in it."""
+
+    evaluate_fn: EvaluateFn
+    terms_fn: TermsFn
+    prior: Prior
+    masses: Weights
+    dynamics: Dynamics
+
+    def potential(self, weights: Weights, energy: Array, coefficients: Array) -> Array:
+        """u = sum_m c_m phi_m(w) + prior energy, at a rung's coefficients (M,)."""
+        return jnp.dot(coefficients, self.terms_fn(weights, energy)) + self.prior.energy(weights)
+
+    def slope(self, point: Point, coefficients: Array) -> Weights:
+        """grad u = du/dw + du/dE grad E, from the gradient of E that the point holds."""
+        direct, by_energy = jax.grad(self.potential, argnums=(0, 1))(point.weights, point.energy, coefficients)
+        return jax.tree.map(lambda d, g: d + by_energy * g, direct, point.gradient)
+
+    def trajectory(self, key: Array, point: Point, coefficients: Array, step_size: Array) -> tuple[Point, Info]:
+        """Alg. 1: draw a momentum, integrate, accept or reject."""
+        momentum_key, jitter_key, accept_key = jax.random.split(key, 3)
+        momentum = draw_momentum(momentum_key, point.weights, self.masses)
+        jitter = self.dynamics.jitter
+        if jitter:
+            step_size = step_size * jax.random.uniform(
+                jitter_key, dtype=step_size.dtype, minval=1 - jitter, maxval=1 + jitter
+            )
+        reflecting = self.dynamics.walls == "reflect" and self.prior.half_width is not None
+        end, end_momentum = velocity_verlet(
+            point,
+            momentum,
+            step_size,
+            self.dynamics.num_steps,
+            evaluate_fn=self.evaluate_fn,
+            slope_fn=lambda at: self.slope(at, coefficients),
+            masses=self.masses,
+            half_width=self.prior.half_width if reflecting else None,
+        )
+        if reflecting:
+            # Folding may leave a weight one rounding outside the wall.
+            end = end._replace(weights=jax.tree.map(lambda w, h: jnp.clip(w, -h, h), end.weights, self.prior.half_width))
+        log_acceptance = (
+            self.potential(point.weights, point.energy, coefficients)
+            - self.potential(end.weights, end.energy, coefficients)
+            - kinetic_change(momentum, end_momentum, self.masses)
+        )
+        # A gradient that is not finite has reached the momentum by the last half-kick.
+        finite = jnp.isfinite(log_acceptance) & jnp.isfinite(end.energy)
+        inside = self.prior.contains(end.weights)
+        acceptance = jnp.where(finite & inside, jnp.exp(jnp.minimum(log_acceptance, 0)), 0)
+        accept = jax.random.uniform(accept_key, dtype=acceptance.dtype) < acceptance
+        info = Info(acceptance, _count(accept), _count(finite & ~inside), _count(~finite))
+        return select(accept, end, point), info
+
+    def trajectories(self, key: Array, point: Point, coefficients: Array, step_size: Array) -> tuple[Point, Info]:
+        """N_traj trajectories in sequence; the counts are sums over them and `acceptance` is their mean."""
+        number = self.dynamics.num_trajectories
+
+        def body(i: Array, carry: tuple[Point, Info]) -> tuple[Point, Info]:
+            point, total = carry
+            point, info = self.trajectory(jax.random.fold_in(key, i), point, coefficients, step_size)
+            return point, jax.tree.map(jnp.add, total, info)
+
+        none = Info(jnp.zeros_like(point.energy), *(jnp.int32(0),) * 3)
+        point, total = jax.lax.fori_loop(0, number, body, (point, none))
+        return point, total._replace(acceptance=total.acceptance / number)
+
+
+def draw_momentum(key: Array, weights: Weights, masses: Weights) -> Weights:
+    """p_i ~ N(0, m_i): the paper's N(0, m_i T) in reduced units."""
+    leaves, treedef = jax.tree.flatten(weights)
+    keys = jax.tree.unflatten(treedef, list(jax.random.split(key, len(leaves))))
+    return jax.tree.map(lambda k, w, m: m**0.5 * jax.random.normal(k, w.shape, w.dtype), keys, weights, masses)
+
+
+def kinetic_change(before: Weights, after: Weights, masses: Weights) -> Array:
+    """Sum of (p'^2 - p^2) / 2m, differences first: both sums are near d/2 and their difference near 1."""
+    changes = jax.tree.map(lambda p, q, m: 0.5 * jnp.sum((q - p) * (q + p) / m), before, after, masses)
+    return jnp.sum(jnp.stack(jax.tree.leaves(changes)))
+
+
+def select(condition: Array, yes: Point, no: Point) -> Point:
+    """`yes` where the condition holds, leaf by leaf."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
+
+def _count(happened: Array) -> Array:
+    return happened.astype(jnp.int32)

@@ -1,0 +1,218 @@
+"""Networks: the logistic MLPs of the paper, and the protocol by which a user's own network joins in.
+
+A network is three functions. `init(key)` draws the weights of one replica, a pytree. `logits(weights, inputs)`
+gives the class scores of many examples. `fan_in()` tells, for every leaf of the weights, the number k of
+inputs (bias included) of the neurons it feeds: initialisation, prior width and masses are all made of k.
+
+`example_axis` says where the examples sit in `inputs` and in the scores: 0 is the usual (examples, ...), and
+-1 is feature-first, (..., examples), which is how the built-in MLP runs fastest.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tempernet.errors import ConfigError
+
+Weights = Any
+"""A pytree of arrays: the parameters of one replica, or of many with a leading replica axis."""
+
+
+@runtime_checkable
+class Network(Protocol):
+    """What a network must offer; see the module's first lines."""
+
+    @property
+    def example_axis(self) -> int:
+        """0 for inputs (examples, ...) and scores (examples, classes), -1 for examples last in both."""
+
+    def init(self, key: Array) -> Weights:
+        """Draw the weights of one replica."""
+
+    def logits(self, weights: Weights, inputs: Array) -> Array:
+        """Class scores before the softmax, for all examples in `inputs`."""
+
+    def fan_in(self) -> Weights:
+        """k for each leaf of the weights: a pytree of numbers of the same structure."""
+
+
+class Layer(NamedTuple):
+    """One dense layer: `weight` is (out, in), `bias` is (out,)."""
+
+    weight: Any
+    bias: Any
+
+
+@dataclass(frozen=True)
+class MLP:
+    """A multilayer perceptron with logistic hidden units and a linear or logistic output layer.
+
+    `sizes` counts the units of each layer from input to output, so `MLP((256, 40, 10))` is the paper's M1.
+    A softmax is applied to the output either way; with `output="logistic"` the scores lie in (0, 1).
+    """
+
+    sizes: tuple[int, ...]
+    output: Literal["linear", "logistic"] = "linear"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sizes", tuple(self.sizes))
+        if len(self.sizes) < 2 or any(not isinstance(s, int) or s < 1 for s in self.sizes):
+            raise ConfigError(
+                f"MLP sizes must be at least two positive whole numbers, input to output, got {self.sizes}"
+            )
+        if self.output not in ("linear", "logistic"):
+            raise ConfigError(f'MLP output must be "linear" or "logistic", got {self.output!r}')
+
+    @property
+    def example_axis(self) -> int:
+        """Examples come last: neither pass of the gradient then needs a transpose."""
+        return -1
+
+    @property
+    def classes(self) -> int:
+        """Number of output units."""
+        return self.sizes[-1]
+
+    @property
+    def num_weights(self) -> int:
+        """Number of parameters, biases included."""
+        return sum((i + 1) * o for i, o in zip(self.sizes[:-1], self.sizes[1:], strict=True))
+
+    def init(self, key: Array) -> tuple[Layer, ...]:
+        """Draw every weight and bias uniformly within ±1/sqrt(k), k its fan-in with the bias (Sec. 3.2)."""
+        layers = []
+        keys = jax.random.split(key, len(self.sizes) - 1)
+        for layer_key, fan, out in zip(keys, self.sizes[:-1], self.sizes[1:], strict=True):
+            bound = (fan + 1) ** -0.5
+            weight_key, bias_key = jax.random.split(layer_key)
+            layers.append(
+                Layer(
+                    jax.random.uniform(weight_key, (out, fan), minval=-bound, maxval=bound),
+                    jax.random.uniform(bias_key, (out,), minval=-bound, maxval=bound),
+                )
+            )
+        return tuple(layers)
+
+    def logits(self, weights: tuple[Layer, ...], inputs: Array) -> Array:
+        """Scores (classes, examples) of inputs (..., examples), whose leading axes are flattened."""
+        hidden = inputs.reshape(-1, inputs.shape[-1])
+        for layer in weights[:-1]:
+            hidden = jax.nn.sigmoid(_affine(layer, hidden))
+        scores = _affine(weights[-1], hidden)
+        return jax.nn.sigmoid(scores) if self.output == "logistic" else scores
+
+    def fan_in(self) -> tuple[Layer, ...]:
+        """k = inputs + 1 for the weights and the biases of each layer."""
+        return tuple(Layer(i + 1, i + 1) for i in self.sizes[:-1])
+
+
+def _affine(layer: Layer, inputs: Array) -> Array:
+    return layer.weight @ inputs + layer.bias[:, None]
+
+
+M3 = MLP((256, 40, 40, 40, 10))
+"""The paper's deep network M^(3), 13,970 parameters."""
+M3star = MLP((256, 40, 40, 40, 10), output="logistic")
+"""M^(3*): M3 with a logistic output layer, whose loss cannot fall below 1.46115 an example."""
+M1 = MLP((256, 40, 10))
+"""The paper's shallow network M^(1), 10,690 parameters."""
+
+NAMED = {"M3": M3, "M3star": M3star, "M1": M1}
+
+
+def network_by_name(name: str) -> MLP:
+    """`M3`, `M3star`, `M1`, or the layer sizes of a linear-output MLP such as `64-32-32-5`."""
+    if name in NAMED:
+        return NAMED[name]
+    if re.fullmatch(r"\d+(-\d+)+", name):
+        return MLP(tuple(int(size) for size in name.split("-")))
+    raise ConfigError(f"network must be one of {', '.join(NAMED)} or sizes such as 256-40-10, got {name!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class FunctionNetwork:
+    """A network made of plain functions.
+
+    `init_fn(key)` draws the weights, `logits_fn(weights, inputs)` maps inputs (examples, ...) to scores
+    (examples, classes) unless `example_axis` is -1, and `fan_ins` is k for each leaf. Left out, k is worked
+    out for leaves called `weight` (out, in, ...) and `bias`, whether in dicts, NamedTuples or modules.
+
+    >>> net = FunctionNetwork(lambda key: {"weight": jax.random.normal(key, (3, 5))},
+    ...                       lambda w, x: x @ w["weight"].T)
+    """
+
+    init_fn: Callable[[Array], Weights]
+    logits_fn: Callable[[Weights, Array], Array]
+    fan_ins: Weights | None = None
+    example_axis: int = 0
+
+    def init(self, key: Array) -> Weights:
+        """Draw the weights of one replica."""
+        return self.init_fn(key)
+
+    def logits(self, weights: Weights, inputs: Array) -> Array:
+        """Class scores of all examples."""
+        return self.logits_fn(weights, inputs)
+
+    def fan_in(self) -> Weights:
+        """k for each leaf, as given or as worked out from the names and shapes of the leaves."""
+        return _fan_in_by_name(template(self)) if self.fan_ins is None else self.fan_ins
+
+
+def from_equinox(make_module: Callable[[Array], Any]) -> FunctionNetwork:
+    """A network from an Equinox module that maps one example to its class scores.
+
+    `make_module(key)` builds the module, as in `lambda key: eqx.nn.MLP(256, 10, 40, 2, key=key)`. Its
+    floating-point arrays are the weights that are sampled; everything else stays as it was built.
+    """
+    import equinox as eqx
+
+    static = eqx.filter(eqx.filter_eval_shape(make_module, jax.random.key(0)), _is_inexact, inverse=True)
+
+    def init_fn(key: Array) -> Weights:
+        return eqx.filter(make_module(key), eqx.is_inexact_array)
+
+    def logits_fn(weights: Weights, inputs: Array) -> Array:
+        return jax.vmap(eqx.combine(weights, static))(inputs)
+
+    return FunctionNetwork(init_fn, logits_fn)
+
+
+def _is_inexact(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact)
+
+
+def template(network: Network) -> Weights:
+    """Shapes and dtypes of one replica's weights, without computing any."""
+    return jax.eval_shape(network.init, jax.random.key(0))
+
+
+def _fan_in_by_name(shapes: Weights) -> Weights:
+    """k of `weight` (out, in, ...) is the product of the axes after the first, plus one if there is a bias."""
+    leaves, treedef = jax.tree.flatten_with_path(shapes)
+    by_layer: dict[str, dict[str, Any]] = {}
+    for path, leaf in leaves:
+        by_layer.setdefault(jax.tree_util.keystr(path[:-1]), {})[_leaf_name(path)] = leaf
+    fan_ins = []
+    for path, _ in leaves:
+        layer = by_layer[jax.tree_util.keystr(path[:-1])]
+        if not ({"weight"} <= set(layer) <= {"weight", "bias"}) or len(layer["weight"].shape) < 2:
+            raise ConfigError(
+                f"cannot tell the fan-in of leaf {jax.tree_util.keystr(path)}: a layer must hold `weight` "
+                f"(out, in, ...) and at most a `bias`, got {sorted(layer)}; give `fan_ins` yourself"
+            )
+        fan_ins.append(math.prod(layer["weight"].shape[1:]) + ("bias" in layer))
+    return jax.tree.unflatten(treedef, fan_ins)
+
+
+def _leaf_name(path: tuple[Any, ...]) -> str:
+    last = path[-1] if path else ""
+    return str(getattr(last, "name", getattr(last, "key", last)))

@@ -1,0 +1,101 @@
+"""Paths of rungs: pi_k(w) ∝ exp(-sum_m c[k, m] phi_m(w)) prior(w), a table c and a few energy terms phi.
+
+A path holds the table and says how the terms come from the weights and their energy E. A rung of all zeros
+is the prior itself. The prior's own energy is added by the sampler and never multiplied by c.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tempernet.errors import ConfigError
+from tempernet.networks import Weights
+
+TermsFn = Callable[[Weights, Array], Array]
+"""(weights of one replica, its E) -> its energy terms phi, shape (M,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Rungs along one parameter: `values` (K,) named `parameter`, and the table `coefficients` (K, M)."""
+
+    parameter: str
+    values: np.ndarray
+    coefficients: np.ndarray
+    terms_fn: TermsFn
+
+    @property
+    def num_rungs(self) -> int:
+        """K, the number of rungs."""
+        return len(self.values)
+
+    def time_steps(self, step_sizes: np.ndarray) -> np.ndarray:
+        """The paper's dt = eps / sqrt(T) of reduced step sizes (K,); a path without temperatures has T = 1."""
+        return step_sizes / np.sqrt(self.values) if self.parameter == "temperature" else step_sizes
+
+
+def temperature_path(temperatures: Sequence[float] | np.ndarray) -> Path:
+    """Eq. 10 on a ladder: one term E, c = 1/T. Temperatures increase; inf is the prior."""
+    values = np.asarray(temperatures, dtype=np.float64)
+    # Positive and increasing, and not NaN: comparisons with NaN are false.
+    if values.ndim != 1 or values.size == 0 or not np.all(values > 0) or not np.all(np.diff(values) > 0):
+        raise ConfigError(
+            f"temperatures must be increasing and positive (inf is allowed last), got {_listed(values)}"
+        )
+    return Path("temperature", values, 1.0 / values[:, None], _energy_alone)
+
+
+def geometric_temperatures(low: float, high: float, num: int) -> np.ndarray:
+    """`num` temperatures in geometric progression from `low` to `high` (Sec. 3.3)."""
+    if not (0 < low < high < np.inf) or num < 2:
+        raise ConfigError(
+            f"a geometric ladder needs 0 < low < high < inf and at least 2 rungs, got {low}, {high}, {num}"
+        )
+    return np.geomspace(low, high, num)
+
+
+def beta_path(betas: Sequence[float] | np.ndarray) -> Path:
+    """From the prior (beta = 0) towards the posterior (beta = 1): one term E, c = beta."""
+    values = np.asarray(betas, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0 or not np.all(values >= 0) or not np.all(np.diff(values) > 0):
+        raise ConfigError(f"betas must be increasing and not negative, got {_listed(values)}")
+    if not np.all(np.isfinite(values)):
+        raise ConfigError(f"betas must be finite, got {_listed(values)}")
+    return Path("beta", values, values[:, None], _energy_alone)
+
+
+def bridge_path(
+    lambdas: Sequence[float] | np.ndarray, centre: Weights, centre_energy: float, stiffness: Weights
+) -> Path:
+    """From the posterior to a quadratic (Eq. 21): terms E - E(w0) and (w-w0)' k (w-w0) / 2, c = (1-lambda, lambda).
+
+    `centre` is w0 and `stiffness` the diagonal k, one value for each weight. J(w0), the constant that Eq. 21
+    carries along, shifts every rung alike and is left to the estimator.
+    """
+    values = np.asarray(lambdas, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0 or not np.all(np.diff(values) > 0):
+        raise ConfigError(f"lambdas must be increasing, got {_listed(values)}")
+    if not (values[0] >= 0 and values[-1] <= 1):
+        raise ConfigError(f"lambdas must lie in 0..1, got {_listed(values)}")
+
+    def terms_fn(weights: Weights, energy: Array) -> Array:
+        squares = jax.tree.map(lambda w, w0, k: 0.5 * jnp.sum(k * jnp.square(w - w0)), weights, centre, stiffness)
+        quadratic = sum(jax.tree.leaves(squares), start=jnp.zeros_like(energy))
+        return jnp.stack([energy - centre_energy, quadratic])
+
+    return Path("lambda", values, np.stack([1 - values, values], axis=1), terms_fn)
+
+
+def _energy_alone(weights: Weights, energy: Array) -> Array:
+    del weights
+    return energy[None]
+
+
+def _listed(values: np.ndarray) -> str:
+    return np.array2string(values, threshold=8, precision=6, separator=", ")

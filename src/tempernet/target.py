@@ -1,0 +1,202 @@
+"""The density that is sampled: an energy E(w), a prior, and what the energy reads.
+
+A `Target` is the same thing whether its energy is the cross-entropy of a network on images (Eq. 9) or a user's
+own function of a few numbers, so everything that samples takes any of them. Held-out loss and accuracy of a
+classifier are worked out here too, a piece of the data at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tempernet.data import Examples
+from tempernet.errors import ConfigError, DataError
+from tempernet.networks import Network, Weights
+from tempernet.priors import Prior
+
+
+class Batch(NamedTuple):
+    """Examples as the energy reads them. Examples lie along the network's `example_axis`."""
+
+    inputs: Any
+    one_hot: Any
+    weight: Any
+    """1 for an example that counts, 0 for padding: (examples,)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """E(w), the prior, and the data that E reads.
+
+    `energy_fn(weights, data)` is the energy of one replica; where `data` has examples it is a sum over them,
+    so that parts of the data may be summed on different devices. `init_fn(key)` draws starting weights.
+    """
+
+    energy_fn: Callable[[Weights, Any], Array]
+    prior: Prior
+    init_fn: Callable[[Array], Weights]
+    data: Any = ()
+    network: Network | None = None
+    num_examples: int = 0
+
+    @classmethod
+    def classifier(cls, network: Network, examples: Examples, prior: Prior) -> Target:
+        """The sum of cross-entropies of a network over labelled examples (Eq. 9)."""
+        classes = check_network(network, examples)
+        _check_prior_holds_init(network, prior)
+        batch = make_batch(network, examples, classes)
+        return cls(classifier_energy(network), prior, network.init, batch, network, len(examples))
+
+    @classmethod
+    def from_energy(
+        cls,
+        energy_fn: Callable[[Weights], Array],
+        prior: Prior,
+        init_fn: Callable[[Array], Weights] | None = None,
+    ) -> Target:
+        """Any energy function of the weights; starts from draws of the prior unless `init_fn` is given."""
+        return cls(lambda weights, data: energy_fn(weights), prior, init_fn or prior.draw)
+
+    def energy(self, weights: Weights) -> Array:
+        """E(w) of one replica on all the data."""
+        return self.energy_fn(weights, self.data)
+
+
+def classifier_energy(network: Network) -> Callable[[Weights, Batch], Array]:
+    """E(w) = - sum_i log softmax(logits(x_i))[t_i] (Eq. 9), padding left out."""
+
+    def energy_fn(weights: Weights, batch: Batch) -> Array:
+        scores = network.logits(weights, batch.inputs)
+        return jnp.sum(batch.weight * cross_entropy(scores, batch.one_hot, class_axis(network)))
+
+    return energy_fn
+
+
+def cross_entropy(scores: Array, one_hot: Array, axis: int) -> Array:
+    """Cross-entropy of each example, in nats; `axis` is that of the classes.
+
+    Written as log sum_q exp(z_q - z_t): for a confident network the terms of the sum are small beside the 1 of
+    q = t, so that a loss near 0 keeps an absolute error of one rounding, whatever the size of z.
+    """
+    margins = scores - jnp.sum(one_hot * scores, axis=axis, keepdims=True)
+    return jax.nn.logsumexp(margins, axis=axis)
+
+
+def uninformed_loss(classes: int) -> float:
+    """Loss an example of the classifier that gives every class the same probability: log(classes)."""
+    return math.log(classes)
+
+
+def class_axis(network: Network) -> int:
+    """The axis of the classes in a network's scores, which have two axes."""
+    return 0 if network.example_axis == -1 else -1
+
+
+def make_batch(network: Network, examples: Examples, classes: int, pad_to: int | None = None) -> Batch:
+    """Lay examples out for a network; `pad_to` adds examples of weight 0."""
+    extra = 0 if pad_to is None else pad_to - len(examples)
+    inputs = np.concatenate([examples.x, np.zeros((extra, *examples.x.shape[1:]), examples.x.dtype)])
+    one_hot = np.zeros((len(inputs), classes), inputs.dtype)
+    one_hot[np.arange(len(examples)), examples.y] = 1
+    weight = np.concatenate([np.ones(len(examples), inputs.dtype), np.zeros(extra, inputs.dtype)])
+    axis = network.example_axis
+    return Batch(
+        np.ascontiguousarray(np.moveaxis(inputs, 0, axis)), np.ascontiguousarray(np.moveaxis(one_hot, 0, axis)), weight
+    )
+
+
+def batch_axes(network: Network) -> Batch:
+    """The example axis of each part of a batch."""
+    return Batch(network.example_axis, network.example_axis, 0)
+
+
+def check_network(network: Network, examples: Examples) -> int:
+    """Number of classes of a network that fits the examples; a clear error for one that does not."""
+    if len(examples) == 0:
+        raise DataError("there are no examples: at least one is needed")
+    if network.example_axis not in (0, -1):
+        raise ConfigError(f"a network's example_axis must be 0 or -1, got {network.example_axis}")
+    axis = network.example_axis
+    shape = list(examples.x.shape[1:])
+    shape.insert(0 if axis == 0 else len(shape), len(examples))
+    inputs = jax.ShapeDtypeStruct(tuple(shape), examples.x.dtype)
+    try:
+        scores = jax.eval_shape(lambda key, x: network.logits(network.init(key), x), jax.random.key(0), inputs)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"the network {network} cannot read inputs of shape {examples.x.shape[1:]} "
+            f"({math.prod(examples.x.shape[1:])} numbers an example): {str(error).splitlines()[0]}"
+        ) from error
+    if scores.ndim != 2 or scores.shape[axis] != len(examples):
+        wanted = "(examples, classes)" if axis == 0 else "(classes, examples)"
+        raise ConfigError(f"a network's scores must be {wanted}, got shape {scores.shape} for {len(examples)} examples")
+    classes = scores.shape[class_axis(network)]
+    low, high = int(examples.y.min()), int(examples.y.max())
+    if low < 0 or high >= classes:
+        raise DataError(
+            f"labels must lie in 0..{classes - 1}, the network's {classes} classes, got {low if low < 0 else high}"
+        )
+    return classes
+
+
+def _check_prior_holds_init(network: Network, prior: Prior) -> None:
+    """The box must hold the initial weights, which lie in ±1/sqrt(k) by the protocol; checked on 8 draws."""
+    if prior.half_width is None:
+        return
+    draws = jax.vmap(network.init)(jax.random.split(jax.random.key(0), 8))
+    widest = jax.tree.map(lambda w, h: float(np.max(np.abs(w) / h)), draws, prior.half_width)
+    ratio = max(jax.tree.leaves(widest))
+    if ratio > 1:
+        raise ConfigError(
+            f"the prior is narrower than the initial weights: one starts at {ratio:.3g} times the wall; widen the "
+            f"box (a factor of at least 1 in UniformBox.for_network) or draw smaller weights"
+        )
+
+
+class Score(NamedTuple):
+    """Mean loss in nats an example, and the fraction classified correctly."""
+
+    loss: Array
+    accuracy: Array
+
+
+def hold_out(network: Network, examples: Examples, piece: int = 1000) -> Batch:
+    """A validation or test set cut into pieces of equal size (a new leading axis), the last one padded.
+
+    Only one piece is in flight at a time, so the memory that a score takes stays bounded.
+    """
+    classes = check_network(network, examples)
+    if piece < 1:
+        raise ConfigError(f"piece must be at least 1 example, got {piece}")
+    piece = min(piece, len(examples))
+    batches = [
+        make_batch(network, Examples(examples.x[i : i + piece], examples.y[i : i + piece]), classes, pad_to=piece)
+        for i in range(0, len(examples), piece)
+    ]
+    return jax.tree.map(lambda *parts: np.stack(parts), *batches)
+
+
+def score_fn(network: Network) -> Callable[[Weights, Batch], Score]:
+    """Mean loss and accuracy of one replica on what `hold_out` prepared."""
+    axis = class_axis(network)
+
+    def piece_sums(weights: Weights, batch: Batch) -> tuple[Array, Array]:
+        scores = network.logits(weights, batch.inputs)
+        correct = jnp.argmax(scores, axis=axis) == jnp.argmax(batch.one_hot, axis=axis)
+        loss = cross_entropy(scores, batch.one_hot, axis)
+        return jnp.sum(batch.weight * loss), jnp.sum(jnp.where(correct, batch.weight, 0))
+
+    def fn(weights: Weights, pieces: Batch) -> Score:
+        loss, correct = jax.lax.map(lambda batch: piece_sums(weights, batch), pieces)
+        num_examples = jnp.sum(pieces.weight)
+        return Score(jnp.sum(loss) / num_examples, jnp.sum(correct) / num_examples)
+
+    return fn

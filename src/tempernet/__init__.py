@@ -1,1 +1,15 @@
-"""Bayesian neural networks at finite temperature."""
+"""Bayesian neural networks at finite temperature, by replica-exchange Hamiltonian Monte Carlo."""
+
+from tempernet.mesh import one_device_per_core
+
+one_device_per_core()
+
+from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz  # noqa: E402
+from tempernet.engine import Engine  # noqa: E402
+from tempernet.errors import ConfigError, DataError, NumericsError, TempernetError  # noqa: E402
+from tempernet.hmc import Dynamics  # noqa: E402
+from tempernet.minimise import Minimiser  # noqa: E402
+from tempernet.networks import M1, M3, MLP, FunctionNetwork, M3star, Network, from_equinox  # noqa: E402
+from tempernet.paths import geometric_temperatures, temperature_path  # noqa: E402
+from tempernet.priors import Gaussian, UniformBox  # noqa: E402
+from tempernet.target import Target, hold_out, uninformed_loss  # noqa: E402

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -78,13 +79,10 @@ class Kernel:
 
     def trajectory(self, key: Array, point: Point, coefficients: Array, step_size: Array) -> tuple[Point, Info]:
         """Alg. 1: draw a momentum, integrate, accept or reject."""
-        momentum_key, jitter_key, accept_key = jax.random.split(key, 3)
+        momentum_key, uniform_key = jax.random.split(key)
         momentum = draw_momentum(momentum_key, point.weights, self.masses)
-        jitter = self.dynamics.jitter
-        if jitter:
-            step_size = step_size * jax.random.uniform(
-                jitter_key, dtype=step_size.dtype, minval=1 - jitter, maxval=1 + jitter
-            )
+        for_accept, for_jitter = jax.random.uniform(uniform_key, (2,), step_size.dtype)
+        step_size = step_size * (1 + self.dynamics.jitter * (2 * for_jitter - 1))
         reflecting = self.dynamics.walls == "reflect" and self.prior.half_width is not None
         end, end_momentum = velocity_verlet(
             point,
@@ -108,7 +106,7 @@ class Kernel:
         finite = jnp.isfinite(log_acceptance) & jnp.isfinite(end.energy)
         inside = self.prior.contains(end.weights)
         acceptance = jnp.where(finite & inside, jnp.exp(jnp.minimum(log_acceptance, 0)), 0)
-        accept = jax.random.uniform(accept_key, dtype=acceptance.dtype) < acceptance
+        accept = for_accept < acceptance
         info = Info(acceptance, _count(accept), _count(finite & ~inside), _count(~finite))
         return select(accept, end, point), info
 
@@ -127,10 +125,16 @@ class Kernel:
 
 
 def draw_momentum(key: Array, weights: Weights, masses: Weights) -> Weights:
-    """p_i ~ N(0, m_i): the paper's N(0, m_i T) in reduced units."""
+    """p_i ~ N(0, m_i): the paper's N(0, m_i T) in reduced units.
+
+    One draw, cut into leaves: a generator for each leaf would take most of the compilation.
+    """
     leaves, treedef = jax.tree.flatten(weights)
-    keys = jax.tree.unflatten(treedef, list(jax.random.split(key, len(leaves))))
-    return jax.tree.map(lambda k, w, m: m**0.5 * jax.random.normal(k, w.shape, w.dtype), keys, weights, masses)
+    sizes = [leaf.size for leaf in leaves]
+    normal = jax.random.normal(key, (sum(sizes),), jnp.result_type(*leaves))
+    parts = jnp.split(normal, list(itertools.accumulate(sizes[:-1])))
+    pieces = [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
+    return jax.tree.map(lambda p, m: m**0.5 * p, jax.tree.unflatten(treedef, pieces), masses)
 
 
 def kinetic_change(before: Weights, after: Weights, masses: Weights) -> Array:

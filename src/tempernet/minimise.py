@@ -45,7 +45,15 @@ class Minimiser:
         step_fn = _alg3_step if self.method == "alg3" else _fire_step
         zero = jax.tree.map(jnp.zeros_like, start)
         time_step = jnp.full_like(point.energy, self.time_step)
-        initial = _Search(point, zero, time_step, jnp.full_like(time_step, FIRE_MIXING), jnp.int32(0), jnp.int32(1))
+        initial = _Search(
+            point,
+            zero,
+            time_step,
+            jnp.full_like(time_step, jnp.inf),
+            jnp.full_like(time_step, FIRE_MIXING),
+            jnp.int32(0),
+            jnp.int32(1),
+        )
 
         def unfinished(search: _Search) -> Array:
             return (search.point.energy > self.tolerance) & (search.gradients < self.max_gradients)
@@ -66,6 +74,7 @@ class _Search(NamedTuple):
     point: Point
     momentum: Weights
     time_step: Array
+    largest: Array
     mixing: Array
     downhill: Array
     gradients: Array
@@ -89,17 +98,18 @@ def _alg3_step(search: _Search, evaluate_fn: EvaluateFn, half_width: Weights | N
 
 
 FIRE_MIXING, FIRE_MIXING_DECAY = 0.1, 0.99
-FIRE_GROWTH, FIRE_SHRINK, FIRE_DELAY = 1.1, 0.5, 5
+FIRE_GROWTH, FIRE_SHRINK, FIRE_DELAY, FIRE_LARGEST = 1.1, 0.5, 5, 10.0
 
 
 def _fire_step(search: _Search, evaluate_fn: EvaluateFn, half_width: Weights | None) -> _Search:
-    """FIRE (Bitzek et al. 2006) with its published constants and two changes that make it scale-free.
+    """FIRE (Bitzek et al. 2006) with its published constants, made independent of the scale of E.
 
-    The time step has no upper bound, and a step that climbs by more than the kinetic energy it began with plus
-    |E|, far more than any exact motion can, is taken back, the momentum dropped and dt halved: so the first dt
-    may be wrong by orders of magnitude either way.
+    The published method must be told the largest time step, ten times a stable one. Here dt grows freely until
+    the motion first turns uphill, which tells the scale, and ten times that dt is the largest from then on. A
+    step that climbs by more than |E| is taken back, the momentum dropped and dt halved. So the first dt may be
+    wrong by orders of magnitude either way.
     """
-    point, momentum, dt, mixing, downhill, gradients = search
+    point, momentum, dt, largest, mixing, downhill, gradients = search
     speed, steepness = _norm(momentum), _norm(point.gradient)
     uphill = _dot(momentum, point.gradient) > 0
     # Steer the momentum towards the force: p <- (1 - a) p + a |p| F/|F|; uphill, stop.
@@ -107,20 +117,21 @@ def _fire_step(search: _Search, evaluate_fn: EvaluateFn, half_width: Weights | N
     momentum = jax.tree.map(
         lambda p, g: jnp.where(uphill, 0, (1 - mixing) * p - steer * g), momentum, point.gradient
     )
-    kinetic = 0.5 * _dot(momentum, momentum)
     grow = ~uphill & (downhill > FIRE_DELAY)
-    dt = jnp.where(uphill, dt * FIRE_SHRINK, jnp.where(grow, dt * FIRE_GROWTH, dt))
+    largest = jnp.where(uphill & jnp.isinf(largest), FIRE_LARGEST * dt, largest)
+    dt = jnp.where(uphill, dt * FIRE_SHRINK, jnp.where(grow, jnp.minimum(dt * FIRE_GROWTH, largest), dt))
     mixing = jnp.where(uphill, FIRE_MIXING, jnp.where(grow, mixing * FIRE_MIXING_DECAY, mixing))
     momentum = kick(momentum, point.gradient, dt)
     weights = jax.tree.map(lambda w, p: w + dt * p, point.weights, momentum)
     if half_width is not None:
         weights = jax.tree.map(lambda w, h: jnp.clip(w, -h, h), weights, half_width)
     trial = evaluate_fn(weights)
-    good = trial.energy - point.energy <= kinetic + jnp.abs(point.energy)
+    good = trial.energy - point.energy <= jnp.abs(point.energy)
     return _Search(
         select(good, trial, point),
         jax.tree.map(lambda p: jnp.where(good, p, 0), momentum),
         jnp.where(good, dt, dt * FIRE_SHRINK),
+        largest,
         jnp.where(good, mixing, FIRE_MIXING),
         jnp.where(uphill | ~good, 0, downhill + 1),
         gradients + 1,

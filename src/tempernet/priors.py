@@ -31,7 +31,7 @@ class UniformBox:
     like: Weights
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "half_width", _per_leaf("half_width", self.half_width, self.like))
+        object.__setattr__(self, "half_width", per_leaf("half_width", self.half_width, self.like))
 
     @classmethod
     def for_network(cls, network: Network, factor: Any = 50.0) -> UniformBox:
@@ -41,7 +41,7 @@ class UniformBox:
         prefix of the weights' pytree.
         """
         like = template(network)
-        factors = _per_leaf("factor", factor, like)
+        factors = per_leaf("factor", factor, like)
         return cls(jax.tree.map(lambda f, k: f / np.sqrt(k), factors, network.fan_in()), like)
 
     @property
@@ -75,7 +75,7 @@ class Gaussian:
     like: Weights
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "std", _per_leaf("std", self.std, self.like))
+        object.__setattr__(self, "std", per_leaf("std", self.std, self.like))
 
     @classmethod
     def for_network(cls, network: Network, std: Any = 1.0) -> Gaussian:
@@ -114,7 +114,7 @@ class Gaussian:
 Prior = UniformBox | Gaussian
 
 
-def _per_leaf(name: str, values: Any, like: Weights) -> Weights:
+def per_leaf(name: str, values: Any, like: Weights) -> Weights:
     """Broadcast a prefix pytree of positive numbers to the leaves of `like`."""
     try:
         full = jax.tree.broadcast(values, like)

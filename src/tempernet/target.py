@@ -45,7 +45,6 @@ class Target:
     init_fn: Callable[[Array], Weights]
     data: Any = ()
     network: Network | None = None
-    num_examples: int = 0
 
     @classmethod
     def classifier(cls, network: Network, examples: Examples, prior: Prior) -> Target:
@@ -53,7 +52,7 @@ class Target:
         classes = check_network(network, examples)
         _check_prior_holds_init(network, prior)
         batch = make_batch(network, examples, classes)
-        return cls(classifier_energy(network), prior, network.init, batch, network, len(examples))
+        return cls(classifier_energy(network), prior, network.init, batch, network)
 
     @classmethod
     def from_energy(
@@ -68,6 +67,25 @@ class Target:
     def energy(self, weights: Weights) -> Array:
         """E(w) of one replica on all the data."""
         return self.energy_fn(weights, self.data)
+
+    @property
+    def num_examples(self) -> int:
+        """Number of training examples; 0 for an energy without data."""
+        return len(self.data.weight) if self.network else 0
+
+    def split_data(self, parts: int) -> tuple[Any, Any]:
+        """The data padded to a multiple of `parts` examples, and the example axis of each leaf."""
+        if self.network is None:
+            raise ConfigError(f"this target has no examples to split over {parts} devices: data_devices must be 1")
+        axes = Batch(self.network.example_axis, self.network.example_axis, 0)
+        extra = -self.num_examples % parts
+
+        def pad(leaf: Any, axis: int) -> np.ndarray:
+            width = [(0, 0)] * leaf.ndim
+            width[axis] = (0, extra)
+            return np.pad(leaf, width)
+
+        return jax.tree.map(pad, self.data, axes), axes
 
 
 def classifier_energy(network: Network) -> Callable[[Weights, Batch], Array]:
@@ -111,11 +129,6 @@ def make_batch(network: Network, examples: Examples, classes: int, pad_to: int |
     return Batch(
         np.ascontiguousarray(np.moveaxis(inputs, 0, axis)), np.ascontiguousarray(np.moveaxis(one_hot, 0, axis)), weight
     )
-
-
-def batch_axes(network: Network) -> Batch:
-    """The example axis of each part of a batch."""
-    return Batch(network.example_axis, network.example_axis, 0)
 
 
 def check_network(network: Network, examples: Examples) -> int:

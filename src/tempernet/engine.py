@@ -1,0 +1,316 @@
+"""The engine: a target, a path and a mesh put together, and the host loops that drive the jitted round."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from tempernet import tuning as rules
+from tempernet.errors import ConfigError, NumericsError
+from tempernet.exchange import SWEEPS
+from tempernet.hmc import Dynamics, Kernel
+from tempernet.integrator import Point, velocity_verlet
+from tempernet.mesh import DATA, REPLICA, Layout, example_specs, make_mesh, over_replicas
+from tempernet.minimise import Minimiser, Minimum
+from tempernet.networks import Weights
+from tempernet.paths import Path
+from tempernet.priors import per_leaf
+from tempernet.rounds import Record, RoundFn, Rungs, State, by_rung, make_round
+from tempernet.target import Batch, Score, Target, score_fn
+from tempernet.tuning import Tuning
+
+INIT, PRIOR, TRAJECTORY, TUNING = range(4)
+"""What random numbers are for: the first thing folded into the seed."""
+
+MAX_TILE_BYTES = 200e6
+"""Tiles whose working memory on a device exceeds this are not tried."""
+
+
+class Engine:
+    """Sample a target along a path with `copies` independent ladders of K rungs each.
+
+    Replica r = copy * K + i starts at rung i of its copy. `masses` is one number, "fan-in" for the paper's
+    m_i = k_i, or a prefix of the weights' pytree. `devices` is the number of devices (default: all cores),
+    `data_devices` of which split the examples. `tile` is the number of replicas a device advances at a time,
+    measured if not given; `reproducible` sets it to 1, and then results are bit-identical for any number of devices.
+
+    >>> engine = Engine(target, temperature_path([0.1, 1.0, 10.0]), copies=2, seed=1)
+    >>> state = engine.start(engine.minimise(engine.init_weights()).point.weights)
+    >>> state, rungs, acceptance = engine.tune(state, engine.rungs(0.01))
+    >>> state, record = engine.round(state, rungs)
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        path: Path,
+        *,
+        copies: int = 1,
+        dynamics: Dynamics | None = None,
+        exchange: str = "even-odd",
+        masses: Any = 1.0,
+        seed: int = 0,
+        devices: int | None = None,
+        data_devices: int = 1,
+        tile: int | None = None,
+        reproducible: bool = False,
+    ) -> None:
+        if copies < 1:
+            raise ConfigError(f"copies must be at least 1, got {copies}")
+        if exchange not in SWEEPS:
+            raise ConfigError(f"exchange must be one of {', '.join(SWEEPS)}, got {exchange!r}")
+        if tile is not None and tile < 1:
+            raise ConfigError(f"tile must be at least 1, got {tile}")
+        if reproducible and (data_devices != 1 or tile not in (None, 1)):
+            raise ConfigError(
+                f"reproducible needs tile 1 and data_devices 1, got tile {tile} and data_devices {data_devices}"
+            )
+        self.target, self.path, self.copies, self.seed = target, path, copies, seed
+        self.dynamics = dynamics or Dynamics()
+        self.exchange = exchange if path.num_rungs > 1 else "none"
+        self.masses = _masses(target, masses)
+        mesh = make_mesh(devices, data_devices)
+        data, axes = (target.data, None) if data_devices == 1 else target.split_data(data_devices)
+        self._specs = example_specs(data, axes)
+        self.layout = Layout(mesh, self.num_replicas, 1)
+        self._data = self.layout.put_data(data, self._specs)
+        self._held_out: tuple[Batch, Batch] | None = None
+        if not reproducible:
+            self.layout = self._even(tile or self._measured_tile())
+
+    @property
+    def num_rungs(self) -> int:
+        """K."""
+        return self.path.num_rungs
+
+    @property
+    def num_replicas(self) -> int:
+        """R = copies x K."""
+        return self.copies * self.num_rungs
+
+    @property
+    def largest_step(self) -> float:
+        """The largest step size worth trying: between reflecting walls, a tenth of the narrowest box."""
+        half_width = self.target.prior.half_width
+        if half_width is None or self.dynamics.walls == "reject":
+            return np.inf
+        widths = jax.tree.map(lambda h, m: float(np.min(0.2 * h * np.sqrt(m))), half_width, self.masses)
+        return min(jax.tree.leaves(widths))
+
+    def rungs(self, step_sizes: Any) -> Rungs:
+        """The path's coefficients with reduced step sizes, one or K of them."""
+        sizes = np.broadcast_to(np.asarray(step_sizes, np.float64), (self.num_rungs,))
+        if not np.all((sizes > 0) & np.isfinite(sizes)):
+            raise ConfigError(f"step sizes must be positive and finite, got {step_sizes}")
+        dtype = jnp.result_type(*jax.tree.leaves(self.target.prior.like))
+        return Rungs(jnp.asarray(self.path.coefficients, dtype), jnp.asarray(sizes, dtype))
+
+    def init_weights(self) -> Weights:
+        """Starting weights of all replicas by the target's `init_fn` (leading axis R)."""
+        return self._draw(INIT, self.target.init_fn)
+
+    def prior_weights(self) -> Weights:
+        """Exact draws of the prior for all replicas (leading axis R)."""
+        return self._draw(PRIOR, self.target.prior.draw)
+
+    def start(self, weights: Weights) -> State:
+        """A state with these weights (leading axis R), replica i of each copy at rung i."""
+        self._must_hold(
+            jax.vmap(self.target.prior.contains)(weights),
+            ConfigError,
+            "lie outside the prior's box; widen the box or start from other weights",
+        )
+        evaluate = jax.jit(over_replicas(self._evaluate, self.layout, self._specs))
+        point = evaluate(self.layout.put_replicas(weights), self._data)
+        self._must_hold(
+            jnp.isfinite(point.energy)[: self.num_replicas],
+            NumericsError,
+            "have an energy that is not finite; check the data and the energy function at these weights",
+        )
+        replica_at = np.tile(np.arange(self.num_rungs, dtype=np.int32), (self.copies, 1))
+        return State(point, *jax.device_put((replica_at, np.int32(0)), self.layout.everywhere))
+
+    def minimise(self, weights: Weights, minimiser: Minimiser | None = None) -> Minimum:
+        """Minimise E from all of these weights at once (leading axis R); results in the same order."""
+        settings = minimiser or Minimiser()
+
+        def run(start: Weights, data: Any) -> Minimum:
+            return settings.run(start, lambda w: self._evaluate(w, data), self.target.prior.half_width)
+
+        mapped = jax.jit(over_replicas(run, self.layout, self._specs))
+        return self._unpad(mapped(self.layout.put_replicas(weights), self._data))
+
+    def round(self, state: State, rungs: Rungs) -> tuple[State, Record]:
+        """One round: N_traj trajectories of every replica, then one exchange sweep."""
+        return self._main_round(self._key(TRAJECTORY), state, rungs, self._data)
+
+    def tune(self, state: State, rungs: Rungs, tuning: Tuning | None = None) -> tuple[State, Rungs, np.ndarray]:
+        """Find step sizes for every rung; returns (state, rungs, measured acceptance (K,)).
+
+        The trajectories move replicas at their rungs without exchange and are no part of a run: go on from the
+        state given, or take the one returned as so much burn-in.
+        """
+        tuning = tuning or Tuning()
+        key = jax.random.fold_in(self._key(TUNING), state.round)
+        moving = state._replace(round=jnp.int32(0))
+
+        def measure(step_sizes: np.ndarray) -> np.ndarray:
+            nonlocal moving
+            moving, record = self._tuning_round(key, moving, self.rungs(step_sizes), self._data)
+            return np.asarray(record.info.acceptance, np.float64).mean(axis=0)
+
+        search = rules.start_search(np.asarray(rungs.step_sizes))
+        while not rules.search_finished(search, tuning, self.copies):
+            acceptance = measure(np.exp(search.log_step))
+            search = rules.search_step(search, acceptance, tuning, self.largest_step)
+        step_sizes = rules.searched(search)
+        trajectories = -(-tuning.check_trajectories // self.copies)
+        for _ in range(tuning.max_checks):
+            acceptance = np.mean([measure(step_sizes) for _ in range(trajectories)], axis=0)
+            corrected = rules.correct(step_sizes, acceptance, tuning, self.largest_step)
+            if np.array_equal(corrected, step_sizes):
+                break
+            step_sizes = corrected
+        else:
+            acceptance = np.mean([measure(step_sizes) for _ in range(trajectories)], axis=0)
+        return moving._replace(round=state.round), self.rungs(step_sizes), acceptance
+
+    def score(self, state: State, held_out: Batch) -> Score:
+        """Loss and accuracy on a held-out set (from `hold_out`), in the order of rungs: (copies, K)."""
+        if self._held_out is None or self._held_out[0] is not held_out:
+            specs = example_specs(held_out)
+            self._held_out = (held_out, self.layout.put_data(held_out, specs))
+        score = self._unpad(self._score(state.point.weights, self._held_out[1]))
+        return jax.tree.map(
+            lambda leaf: by_rung(leaf.reshape(self.copies, self.num_rungs), state.replica_at), score
+        )
+
+    def weights_at(self, state: State, rung: int) -> Weights:
+        """The weights that sit at a rung: leading axis copies."""
+        rows = np.arange(self.copies) * self.num_rungs + np.asarray(state.replica_at)[:, rung]
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.point.weights)
+
+    @functools.cached_property
+    def _main_round(self) -> RoundFn:
+        return self._compiled_round(self.dynamics, self.exchange)
+
+    @functools.cached_property
+    def _tuning_round(self) -> RoundFn:
+        return self._compiled_round(replace(self.dynamics, num_trajectories=1), "none")
+
+    @functools.cached_property
+    def _score(self) -> Callable[[Weights, Batch], Score]:
+        if self.target.network is None:
+            raise ConfigError("this target has no network to score; only classifiers have a held-out loss")
+        return jax.jit(over_replicas(score_fn(self.target.network), self.layout, example_specs(Batch(0, 0, 0))))
+
+    def _compiled_round(self, dynamics: Dynamics, exchange: str) -> RoundFn:
+        def kernel_fn(data: Any) -> Kernel:
+            def evaluate_fn(weights: Weights) -> Point:
+                return self._evaluate(weights, data)
+
+            return Kernel(evaluate_fn, self.path.terms_fn, self.target.prior, self.masses, dynamics)
+
+        round_fn = make_round(kernel_fn, SWEEPS[exchange], self.layout, self.copies, self._specs)
+        # Fixed layouts, so that a state fresh from a start, a round or a file needs no second compilation.
+        everywhere, by_replica = self.layout.everywhere, self.layout.by_replica
+        state = State(by_replica, everywhere, everywhere)
+        return jax.jit(
+            round_fn,
+            in_shardings=(everywhere, state, everywhere, self.layout.shardings(self._specs)),
+            out_shardings=(state, everywhere),
+        )
+
+    def _evaluate(self, weights: Weights, data: Any) -> Point:
+        """E and its gradient; where the examples are split, the sum of what each part gives."""
+        energy, gradient = jax.value_and_grad(self.target.energy_fn)(weights, data)
+        if self.layout.mesh.shape[DATA] > 1:
+            energy, gradient = jax.lax.psum((energy, gradient), DATA)
+        return Point(weights, energy, gradient)
+
+    def _key(self, stream: int) -> Array:
+        return jax.random.fold_in(jax.random.key(self.seed), stream)
+
+    def _draw(self, stream: int, draw_fn: Callable[[Array], Weights]) -> Weights:
+        key = self._key(stream)
+        replicas = jnp.arange(self.num_replicas, dtype=jnp.int32)
+        return jax.jit(jax.vmap(lambda replica: draw_fn(jax.random.fold_in(key, replica))))(replicas)
+
+    def _unpad(self, tree: Any) -> Any:
+        return jax.tree.map(lambda leaf: leaf[: self.num_replicas], tree)
+
+    def _must_hold(self, good: Array, error: type[Exception], complaint: str) -> None:
+        bad = np.flatnonzero(~np.asarray(good))
+        if len(bad):
+            raise error(f"{len(bad)} of {self.num_replicas} starts (replica {bad[0]} first) {complaint}")
+
+    def _even(self, tile: int) -> Layout:
+        """The layout with tiles of at most this size, evened out so that the last one is not nearly empty."""
+        local = -(-self.num_replicas // self.layout.mesh.shape[REPLICA])
+        tiles = -(-local // tile)
+        return replace(self.layout, tile=-(-local // tiles))
+
+    def _measured_tile(self) -> int:
+        """The fastest tile, from short trajectories of a few replicas on all devices at once."""
+        devices = self.layout.mesh.shape[REPLICA]
+        local = -(-self.num_replicas // devices)
+        if self.target.network is None:
+            return local
+        best, best_time = 1, np.inf
+        for tile in sorted({*(2**i for i in range(local.bit_length())), local}):
+            took = self._time_tile(Layout(self.layout.mesh, max(1, min(16, local) // tile) * tile * devices, tile))
+            if took > 1.5 * best_time:
+                break
+            if took < best_time:
+                best, best_time = tile, took
+        return best
+
+    def _time_tile(self, layout: Layout) -> float:
+        """Seconds a replica and Verlet step with this layout; infinite if it takes too much memory."""
+        num_steps = min(20, max(2, 1000 // self.target.num_examples))
+        weights = jax.tree.map(
+            lambda leaf: np.zeros((layout.num_replicas, *leaf.shape), leaf.dtype), self.target.prior.like
+        )
+
+        def trajectory(weights: Weights, data: Any) -> tuple[Point, Weights]:
+            return velocity_verlet(
+                Point(weights, jnp.sum(jax.tree.leaves(weights)[0]), weights),
+                weights,
+                jnp.full((), 1e-6, jax.tree.leaves(weights)[0].dtype),
+                num_steps,
+                evaluate_fn=lambda w: self._evaluate(w, data),
+                slope_fn=lambda point: point.gradient,
+                masses=self.masses,
+                half_width=self.target.prior.half_width,
+            )
+
+        arguments = (layout.put_replicas(weights), self._data)
+        run = jax.jit(over_replicas(trajectory, layout, self._specs)).lower(*arguments).compile()
+        if run.memory_analysis().temp_size_in_bytes > MAX_TILE_BYTES:
+            return np.inf
+        jax.block_until_ready(run(*arguments))
+        times = []
+        for _ in range(3):
+            began = time.perf_counter()
+            jax.block_until_ready(run(*arguments))
+            times.append(time.perf_counter() - began)
+        return min(times) / layout.num_replicas
+
+
+def _masses(target: Target, masses: Any) -> Weights:
+    """Masses for every leaf: one number, a prefix of the weights' pytree, or "fan-in" for m_i = k_i."""
+    if isinstance(masses, str):
+        if masses != "fan-in":
+            raise ConfigError(f'masses must be positive numbers or "fan-in", got {masses!r}')
+        if target.network is None:
+            raise ConfigError('masses "fan-in" need a network; give numbers for an energy function')
+        masses = target.network.fan_in()
+    return per_leaf("masses", masses, target.prior.like)

@@ -1,0 +1,94 @@
+"""The round: N_traj trajectories of every replica at its rung, then one exchange sweep. A pure function.
+
+Random numbers come from fold_in(fold_in(key, round), replica), never from a device, so that any number of
+devices draws the same ones. Weights never cross devices; the exchange sees only the energy terms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from tempernet.exchange import SwapInfo, SweepFn
+from tempernet.hmc import Info, Kernel
+from tempernet.integrator import Point
+from tempernet.mesh import Layout, over_replicas
+
+
+class State(NamedTuple):
+    """All that moves: the replicas' points (leading axis padded to the layout), who sits where, the round."""
+
+    point: Point
+    replica_at: Array
+    """(copies, K): the replica, counted within its copy, that sits at each rung."""
+    round: Array
+
+
+class Rungs(NamedTuple):
+    """All that belongs to rungs: coefficients (K, M) and reduced step sizes (K,)."""
+
+    coefficients: Array
+    step_sizes: Array
+
+
+class Record(NamedTuple):
+    """What a round tells, in the order of rungs: shapes (copies, K, ...), for pairs (copies, K-1)."""
+
+    phi: Array
+    """Energy terms after the trajectories and before the exchange: (copies, K, M)."""
+    info: Info
+    """Fates of the round's trajectories; `acceptance` is their mean probability."""
+    replica: Array
+    """The replica, counted within its copy, that ran them."""
+    swaps: SwapInfo
+
+
+KernelFn = Callable[[Any], Kernel]
+"""The data that a device sees -> the kernel that moves a replica."""
+RoundFn = Callable[[Array, State, Rungs, Any], tuple[State, Record]]
+"""(key, state, rungs, data) -> (state, record)."""
+
+
+def make_round(kernel_fn: KernelFn, sweep_fn: SweepFn, layout: Layout, copies: int, specs: Any) -> RoundFn:
+    """Build the round for `copies` ladders laid out on a mesh; `specs` are the partition specs of the data."""
+    move = over_replicas(_advance(kernel_fn), layout, specs)
+    replicas = layout.num_replicas
+
+    def round_fn(key: Array, state: State, rungs: Rungs, data: Any) -> tuple[State, Record]:
+        trajectory_key, exchange_key = jax.random.split(jax.random.fold_in(key, state.round))
+        ids = jnp.arange(layout.padded, dtype=jnp.int32)
+        keys = jax.vmap(lambda replica: jax.random.fold_in(trajectory_key, replica))(ids)
+        # argsort inverts the permutation; padding repeats the last replica and is dropped after the move.
+        rung_of = jnp.argsort(state.replica_at, axis=1).reshape(-1)[jnp.minimum(ids, replicas - 1)]
+        args = (keys, state.point, rungs.coefficients[rung_of], rungs.step_sizes[rung_of])
+        point, phi, info = move(args, data)
+        phi, info = jax.tree.map(lambda leaf: leaf[:replicas].reshape(copies, -1, *leaf.shape[1:]), (phi, info))
+
+        def sweep(copy: Array, replica_at: Array, terms: Array) -> tuple[Array, SwapInfo]:
+            copy_key = jax.random.fold_in(exchange_key, copy)
+            return sweep_fn(copy_key, state.round, replica_at, terms, rungs.coefficients)
+
+        exchanged, swaps = jax.vmap(sweep)(jnp.arange(copies, dtype=jnp.int32), state.replica_at, phi)
+        phi, info = jax.tree.map(lambda leaf: by_rung(leaf, state.replica_at), (phi, info))
+        record = Record(phi, info, state.replica_at, swaps)
+        return State(point, exchanged, state.round + 1), record
+
+    return round_fn
+
+
+def by_rung(values: Array, replica_at: Array) -> Array:
+    """(copies, K, ...) in the order of replicas -> in the order of rungs."""
+    return jax.vmap(lambda ladder, order: ladder[order])(values, replica_at)
+
+
+def _advance(kernel_fn: KernelFn) -> Callable[[Any, Any], tuple[Point, Array, Info]]:
+    def advance(replica: tuple[Array, Point, Array, Array], data: Any) -> tuple[Point, Array, Info]:
+        kernel = kernel_fn(data)
+        point, info = kernel.trajectories(*replica)
+        return point, kernel.terms_fn(point.weights, point.energy), info
+
+    return advance

@@ -4,12 +4,44 @@ from tempernet.mesh import one_device_per_core
 
 one_device_per_core()
 
-from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz  # noqa: E402
+from tempernet.data import mnist16, read_idx, read_indices, read_npz  # noqa: E402
 from tempernet.engine import Engine  # noqa: E402
 from tempernet.errors import ConfigError, DataError, NumericsError, TempernetError  # noqa: E402
 from tempernet.hmc import Dynamics  # noqa: E402
 from tempernet.minimise import Minimiser  # noqa: E402
-from tempernet.networks import M1, M3, MLP, FunctionNetwork, M3star, Network, from_equinox  # noqa: E402
+from tempernet.networks import M1, M3, MLP, FunctionNetwork, M3star, from_equinox  # noqa: E402
 from tempernet.paths import geometric_temperatures, temperature_path  # noqa: E402
 from tempernet.priors import Gaussian, UniformBox  # noqa: E402
 from tempernet.target import Target, hold_out, uninformed_loss  # noqa: E402
+from tempernet.sampling import Samples, sample  # noqa: E402
+from tempernet.tuning import Tuning  # noqa: E402
+
+__all__ = [
+    "M1",
+    "M3",
+    "MLP",
+    "ConfigError",
+    "DataError",
+    "Dynamics",
+    "Engine",
+    "FunctionNetwork",
+    "Gaussian",
+    "M3star",
+    "Minimiser",
+    "NumericsError",
+    "Samples",
+    "Target",
+    "TempernetError",
+    "Tuning",
+    "UniformBox",
+    "from_equinox",
+    "geometric_temperatures",
+    "hold_out",
+    "mnist16",
+    "read_idx",
+    "read_indices",
+    "read_npz",
+    "sample",
+    "temperature_path",
+    "uninformed_loss",
+]

@@ -152,7 +152,9 @@ class Engine:
         """One round: N_traj trajectories of every replica, then one exchange sweep."""
         return self._main_round(self._key(TRAJECTORY), state, rungs, self._data)
 
-    def tune(self, state: State, rungs: Rungs, tuning: Tuning | None = None) -> tuple[State, Rungs, np.ndarray]:
+    def tune(
+        self, state: State, rungs: Rungs, tuning: Tuning | None = None
+    ) -> tuple[State, Rungs, np.ndarray]:
         """Find step sizes for every rung; returns (state, rungs, measured acceptance (K,)).
 
         The trajectories move replicas at their rungs without exchange and are no part of a run: go on from the
@@ -167,20 +169,18 @@ class Engine:
             moving, record = self._tuning_round(key, moving, self.rungs(step_sizes), self._data)
             return np.asarray(record.info.acceptance, np.float64).mean(axis=0)
 
-        search = rules.start_search(np.asarray(rungs.step_sizes))
+        largest = self.largest_step
+        search = rules.start_search(np.asarray(rungs.step_sizes), largest)
         while not rules.search_finished(search, tuning, self.copies):
-            acceptance = measure(np.exp(search.log_step))
-            search = rules.search_step(search, acceptance, tuning, self.largest_step)
-        step_sizes = rules.searched(search)
+            search = rules.search_step(search, measure(np.exp(search.log_step)), tuning, largest)
         trajectories = -(-tuning.check_trajectories // self.copies)
-        for _ in range(tuning.max_checks):
+        for check in range(tuning.max_checks):
+            if check:
+                search = rules.check_step(search, acceptance, trajectories, tuning, largest)
+            step_sizes = rules.found(search, largest)
             acceptance = np.mean([measure(step_sizes) for _ in range(trajectories)], axis=0)
-            corrected = rules.correct(step_sizes, acceptance, tuning, self.largest_step)
-            if np.array_equal(corrected, step_sizes):
+            if not rules.off_target(step_sizes, acceptance, tuning, largest).any():
                 break
-            step_sizes = corrected
-        else:
-            acceptance = np.mean([measure(step_sizes) for _ in range(trajectories)], axis=0)
         return moving._replace(round=state.round), self.rungs(step_sizes), acceptance
 
     def score(self, state: State, held_out: Batch) -> Score:
@@ -210,7 +210,9 @@ class Engine:
     def _score(self) -> Callable[[Weights, Batch], Score]:
         if self.target.network is None:
             raise ConfigError("this target has no network to score; only classifiers have a held-out loss")
-        return jax.jit(over_replicas(score_fn(self.target.network), self.layout, example_specs(Batch(0, 0, 0))))
+        return jax.jit(
+            over_replicas(score_fn(self.target.network), self.layout, example_specs(Batch(0, 0, 0)))
+        )
 
     def _compiled_round(self, dynamics: Dynamics, exchange: str) -> RoundFn:
         def kernel_fn(data: Any) -> Kernel:
@@ -266,7 +268,9 @@ class Engine:
             return local
         best, best_time = 1, np.inf
         for tile in sorted({*(2**i for i in range(local.bit_length())), local}):
-            took = self._time_tile(Layout(self.layout.mesh, max(1, min(16, local) // tile) * tile * devices, tile))
+            took = self._time_tile(
+                Layout(self.layout.mesh, max(1, min(16, local) // tile) * tile * devices, tile)
+            )
             if took > 1.5 * best_time:
                 break
             if took < best_time:

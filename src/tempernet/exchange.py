@@ -37,9 +37,7 @@ def even_odd(
     """Deterministic even-odd: all even pairs in even rounds, all odd pairs in odd ones."""
     rungs = replica_at.shape[0]
     phi_at = phi[replica_at]
-    probability = _probability(
-        log_swap_ratio(coefficients[:-1], coefficients[1:], phi_at[:-1], phi_at[1:])
-    )
+    probability = _probability(log_swap_ratio(coefficients[:-1], coefficients[1:], phi_at[:-1], phi_at[1:]))
     attempted = (jnp.arange(rungs - 1, dtype=jnp.int32) + round_index) % 2 == 0
     swap = attempted & (jax.random.uniform(key, (rungs - 1,), probability.dtype) < probability)
     # Pairs of one parity do not overlap: the lower partner takes the place above, the upper the one below.
@@ -59,7 +57,9 @@ def random_pairs(
     pairs = jax.random.randint(pair_key, (rungs,), 0, rungs - 1)
     draws = jax.random.uniform(accept_key, (rungs,), phi.dtype)
 
-    def attempt(carry: tuple[Array, SwapInfo], choice: tuple[Array, Array]) -> tuple[tuple[Array, SwapInfo], None]:
+    def attempt(
+        carry: tuple[Array, SwapInfo], choice: tuple[Array, Array]
+    ) -> tuple[tuple[Array, SwapInfo], None]:
         replica_at, info = carry
         low, draw = choice
         pair = jnp.stack([low, low + 1])

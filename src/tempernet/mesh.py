@@ -101,7 +101,9 @@ def example_specs(tree: Any, example_axes: Any = None) -> Any:
     """Partition specs of data: each leaf split along its example axis, or whole on every device if None."""
     if example_axes is None:
         return jax.tree.map(lambda _: PartitionSpec(), tree)
-    return jax.tree.map(lambda leaf, axis: PartitionSpec(*[None] * (axis % leaf.ndim), DATA), tree, example_axes)
+    return jax.tree.map(
+        lambda leaf, axis: PartitionSpec(*[None] * (axis % leaf.ndim), DATA), tree, example_axes
+    )
 
 
 def make_mesh(num_devices: int | None = None, data_devices: int = 1) -> Mesh:

@@ -58,7 +58,9 @@ class Minimiser:
         def unfinished(search: _Search) -> Array:
             return (search.point.energy > self.tolerance) & (search.gradients < self.max_gradients)
 
-        last = jax.lax.while_loop(unfinished, lambda search: step_fn(search, evaluate_fn, half_width), initial)
+        last = jax.lax.while_loop(
+            unfinished, lambda search: step_fn(search, evaluate_fn, half_width), initial
+        )
         return Minimum(last.point, last.gradients, last.point.energy <= self.tolerance)
 
 

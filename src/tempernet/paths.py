@@ -85,7 +85,9 @@ def bridge_path(
         raise ConfigError(f"lambdas must lie in 0..1, got {_listed(values)}")
 
     def terms_fn(weights: Weights, energy: Array) -> Array:
-        squares = jax.tree.map(lambda w, w0, k: 0.5 * jnp.sum(k * jnp.square(w - w0)), weights, centre, stiffness)
+        squares = jax.tree.map(
+            lambda w, w0, k: 0.5 * jnp.sum(k * jnp.square(w - w0)), weights, centre, stiffness
+        )
         quadratic = sum(jax.tree.leaves(squares), start=jnp.zeros_like(energy))
         return jnp.stack([energy - centre_energy, quadratic])
 

@@ -2,9 +2,10 @@
 
 Here is only the arithmetic, on arrays (K,) of one value a rung; the engine runs the trajectories and asks for the
 next step sizes. Acceptance falls as the step grows, so the right log step is the root of a noisy monotone
-function. A search by stochastic approximation finds it: log eps += gain (acceptance - target), where the gain
+function. A search by stochastic approximation comes near it: log eps += gain (acceptance - target), where the gain
 shrinks only when the sign of the error changes (Kesten 1958). Far away the sign is constant and the search moves by
-constant factors; near the root it settles. A measurement then checks the result and corrects it.
+constant factors; near the root it settles. From there on every measurement is worth one Newton estimate of the
+root, log eps + (acceptance - target) / slope, and the answer is the mean of them all.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ class Tuning:
 
     low: float = 0.6
     high: float = 0.7
-    search_trajectories: int = 60
-    check_trajectories: int = 160
-    max_checks: int = 6
+    search_trajectories: int = 40
+    check_trajectories: int = 60
+    max_checks: int = 4
 
     def __post_init__(self) -> None:
         if not 0 < self.low < self.high < 1:
@@ -57,15 +58,16 @@ class Search(NamedTuple):
     changes: np.ndarray
     """How often the error changed its sign."""
     sign: np.ndarray
-    mean: np.ndarray
-    """Mean of the log steps since the search settled: had turned around a few times, or was at the limit."""
-    settled_steps: np.ndarray
+    root: np.ndarray
+    """Mean of the Newton estimates since the search settled: had turned around a few times, or was at the limit."""
+    weight: np.ndarray
+    """Trajectories in that mean."""
     steps: int
 
 
-def start_search(step_sizes: np.ndarray) -> Search:
-    """Begin from any positive step sizes (K,)."""
-    log_step = np.log(np.asarray(step_sizes, np.float64))
+def start_search(step_sizes: np.ndarray, largest: float) -> Search:
+    """Begin from any positive step sizes (K,); none will exceed `largest`."""
+    log_step = np.log(np.minimum(np.asarray(step_sizes, np.float64), largest))
     zero = np.zeros(len(log_step))
     return Search(log_step, zero, zero, log_step, zero, 0)
 
@@ -73,34 +75,47 @@ def start_search(step_sizes: np.ndarray) -> Search:
 def search_step(search: Search, acceptance: np.ndarray, tuning: Tuning, largest: float) -> Search:
     """One step of the search, from the mean acceptance (K,) of a trajectory a copy at the current steps."""
     error = np.asarray(acceptance, np.float64) - tuning.target
-    sign = np.sign(error)
+    sign = np.where(error == 0, search.sign, np.sign(error))
     changes = search.changes + (sign * search.sign < 0)
-    sign = np.where(sign == 0, search.sign, sign)
+    at_limit = (search.log_step >= np.log(largest)) & (error > 0)
+    settled = (changes >= SETTLED_CHANGES) | at_limit
+    started = search._replace(weight=np.where(settled, search.weight, 0))
+    root, weight = _improved(started, acceptance, settled.astype(float), tuning)
     log_step = np.minimum(search.log_step + SEARCH_GAIN / (1 + changes) * error, np.log(largest))
-    settled = (changes >= SETTLED_CHANGES) | (log_step >= np.log(largest))
-    count = np.where(settled, search.settled_steps + 1, 0)
-    mean = np.where(settled, search.mean + (log_step - search.mean) / np.maximum(count, 1), log_step)
-    return Search(log_step, changes, sign, mean, count, search.steps + 1)
+    return Search(log_step, changes, sign, np.where(settled, root, log_step), weight, search.steps + 1)
 
 
 def search_finished(search: Search, tuning: Tuning, copies: int) -> bool:
     """Whether every rung has had its trajectories since it settled, or the search has gone on far too long."""
     wanted = -(-tuning.search_trajectories // copies)
-    return bool(np.all(search.settled_steps >= wanted)) or search.steps >= wanted + MAX_UNSETTLED
+    return bool(np.all(search.weight >= wanted)) or search.steps >= wanted + MAX_UNSETTLED
 
 
-def searched(search: Search) -> np.ndarray:
+def found(search: Search, largest: float) -> np.ndarray:
     """The step sizes (K,) that the search has arrived at."""
-    return np.exp(search.mean)
+    return np.minimum(np.exp(search.root), largest)
 
 
-def correct(step_sizes: np.ndarray, acceptance: np.ndarray, tuning: Tuning, largest: float) -> np.ndarray:
-    """Move the steps whose measured acceptance is outside the window by one Newton step; leave the others."""
-    moved = step_sizes * np.exp(np.clip((acceptance - tuning.target) / SLOPE, -1, 1))
-    return np.where(off_target(step_sizes, acceptance, tuning, largest), np.minimum(moved, largest), step_sizes)
+def check_step(
+    search: Search, acceptance: np.ndarray, trajectories: int, tuning: Tuning, largest: float
+) -> Search:
+    """Take a measurement of `trajectories` a copy at the steps found into account."""
+    at_found = search._replace(log_step=np.log(found(search, largest)))
+    root, weight = _improved(at_found, acceptance, np.full(len(search.root), float(trajectories)), tuning)
+    return at_found._replace(root=root, weight=weight)
 
 
 def off_target(step_sizes: np.ndarray, acceptance: np.ndarray, tuning: Tuning, largest: float) -> np.ndarray:
     """Which rungs (K,) are outside the window; a rung above it with the largest step is as good as it gets."""
-    at_limit = (acceptance > tuning.high) & (step_sizes >= largest * (1 - 1e-9))
+    at_limit = (acceptance > tuning.high) & (step_sizes >= largest * (1 - 1e-6))
     return ((acceptance < tuning.low) | (acceptance > tuning.high)) & ~at_limit
+
+
+def _improved(
+    search: Search, acceptance: np.ndarray, trajectories: np.ndarray, tuning: Tuning
+) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of Newton estimates and its weight, with a measurement at the current log step added."""
+    estimate = search.log_step + (np.asarray(acceptance, np.float64) - tuning.target) / SLOPE
+    weight = search.weight + trajectories
+    share = np.divide(trajectories, weight, out=np.zeros_like(weight), where=weight > 0)
+    return search.root + share * (estimate - search.root), weight

@@ -1,0 +1,171 @@
+"""The front door in Python: sample a target at a few temperatures and read off averages.
+
+`sample` starts copies of a ladder apart, half from minimised weights and half from draws of the prior, tunes the
+step sizes, burns in, and records. What it returns is plain arrays with named axes in their docstrings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from tempernet.data import Examples
+from tempernet.engine import Engine
+from tempernet.errors import ConfigError
+from tempernet.hmc import Dynamics
+from tempernet.minimise import Minimiser
+from tempernet.networks import Weights
+from tempernet.paths import temperature_path
+from tempernet.rounds import Record, Rungs, State
+from tempernet.target import Target, hold_out
+from tempernet.tuning import Tuning
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """What a run recorded. Axes: copies, rounds, K temperatures; scores have one entry every `score_every` rounds."""
+
+    temperatures: np.ndarray
+    energy: np.ndarray
+    """E after each round: (copies, rounds, K)."""
+    acceptance: np.ndarray
+    """Mean acceptance probability of each round's trajectories: (copies, rounds, K)."""
+    wall_rejections: np.ndarray
+    nonfinite: np.ndarray
+    replica: np.ndarray
+    """Which replica of the copy was at the rung: (copies, rounds, K)."""
+    swap_rate: np.ndarray
+    """Mean swap probability of each pair of neighbours over the attempts: (K-1,)."""
+    time_steps: np.ndarray
+    """The paper's dt of each temperature: (K,)."""
+    loss: np.ndarray
+    """Held-out loss an example: (copies, scores, K)."""
+    accuracy: np.ndarray
+    num_examples: int
+    final: State
+
+    @property
+    def train_loss(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean training loss an example and its standard error, each (K,)."""
+        return _mean_and_error(self.energy / max(self.num_examples, 1))
+
+    @property
+    def test_loss(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean held-out loss an example and its standard error, each (K,)."""
+        return _mean_and_error(self.loss)
+
+    @property
+    def test_accuracy(self) -> tuple[np.ndarray, np.ndarray]:
+        """Mean held-out accuracy and its standard error, each (K,)."""
+        return _mean_and_error(self.accuracy)
+
+
+Start = Literal["apart", "minimised", "prior"]
+
+
+def sample(
+    target: Target,
+    temperatures: Sequence[float] | np.ndarray,
+    *,
+    rounds: int = 100,
+    burn_in: int = 50,
+    copies: int = 2,
+    test: Examples | None = None,
+    score_every: int = 10,
+    start: Start = "apart",
+    minimiser: Minimiser | None = None,
+    tuning: Tuning | None = None,
+    progress_fn: Callable[[str, int, int], None] | None = None,
+    **engine_options: Any,
+) -> Samples:
+    """Sample exp(-E/T) prior at all `temperatures` by replica exchange.
+
+    `burn_in` rounds are not recorded; the step sizes are tuned before, halfway through and at the end of them and
+    then fixed. `test` is a held-out set to score every `score_every` rounds. `progress_fn(phase, done, total)`
+    is called after each round. Other options go to `Engine` (`dynamics`, `exchange`, `masses`, `seed`, `devices`, ...).
+
+    >>> samples = sample(target, [0.3, 1, 3, 10], rounds=200, test=data.test)
+    >>> loss, error = samples.test_loss
+    """
+    for name, value in (("rounds", rounds), ("score_every", score_every)):
+        if value < 1:
+            raise ConfigError(f"{name} must be at least 1, got {value}")
+    if burn_in < 0:
+        raise ConfigError(f"burn_in must not be negative, got {burn_in}")
+    engine = Engine(target, temperature_path(temperatures), copies=copies, **engine_options)
+    report = progress_fn or (lambda phase, done, total: None)
+    state = engine.start(starting_weights(engine, start, minimiser))
+    rungs = engine.rungs(_first_step(engine))
+    for part in (burn_in // 2, burn_in - burn_in // 2):
+        state, rungs, _ = engine.tune(state, rungs, tuning)
+        for done in range(part):
+            state, _ = engine.round(state, rungs)
+            report("burn-in", done + 1, part)
+    state, rungs, _ = engine.tune(state, rungs, tuning)
+
+    held_out = None if test is None or target.network is None else hold_out(target.network, test)
+    records, scores = [], []
+    for done in range(rounds):
+        state, record = engine.round(state, rungs)
+        records.append(jax.device_get(record))
+        if held_out is not None and (done + 1) % score_every == 0:
+            scores.append(jax.device_get(engine.score(state, held_out)))
+        report("sample", done + 1, rounds)
+    return _collect(engine, rungs, state, records, scores)
+
+
+def starting_weights(engine: Engine, start: Start, minimiser: Minimiser | None = None) -> Weights:
+    """Weights of all replicas: minimised, drawn from the prior, or every second copy the one and the other."""
+    if start not in ("apart", "minimised", "prior"):
+        raise ConfigError(f'start must be "apart", "minimised" or "prior", got {start!r}')
+    from_prior = engine.prior_weights()
+    if start == "prior":
+        return from_prior
+    minimised = engine.minimise(engine.init_weights(), minimiser).point.weights
+    if start == "minimised":
+        return minimised
+    odd_copy = np.repeat(np.arange(engine.copies) % 2 == 1, engine.num_rungs)
+    return jax.tree.map(
+        lambda a, b: np.where(odd_copy.reshape(-1, *[1] * (a.ndim - 1)), b, a), minimised, from_prior
+    )
+
+
+def _first_step(engine: Engine) -> float:
+    """A step to begin tuning from: any will do, within a factor of a thousand."""
+    return min(1e-2, engine.largest_step)
+
+
+def _mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean over copies and rounds; the error is that of the copies' means, NaN for a single copy."""
+    if values.size == 0:
+        raise ConfigError("nothing was scored: give `test` a held-out set and at least `score_every` rounds")
+    means = values.mean(axis=1)
+    copies = len(means)
+    error = means.std(axis=0, ddof=1) / np.sqrt(copies) if copies > 1 else np.full(means.shape[1], np.nan)
+    return means.mean(axis=0), error
+
+
+def _collect(engine: Engine, rungs: Rungs, state: State, records: list[Record], scores: list[Any]) -> Samples:
+    stacked = jax.tree.map(lambda *rows: np.stack(rows, axis=1), *records)
+    attempts = stacked.swaps.attempts.sum(axis=(0, 1))
+    with np.errstate(invalid="ignore"):
+        swap_rate = stacked.swaps.probability.sum(axis=(0, 1)) / attempts
+    empty = np.empty((engine.copies, 0, engine.num_rungs))
+    return Samples(
+        temperatures=engine.path.values,
+        energy=stacked.phi[..., 0],
+        acceptance=stacked.info.acceptance,
+        wall_rejections=stacked.info.wall_rejections,
+        nonfinite=stacked.info.nonfinite,
+        replica=stacked.replica,
+        swap_rate=swap_rate,
+        time_steps=engine.path.time_steps(np.asarray(rungs.step_sizes, np.float64)),
+        loss=np.stack([s.loss for s in scores], axis=1) if scores else empty,
+        accuracy=np.stack([s.accuracy for s in scores], axis=1) if scores else empty,
+        num_examples=engine.target.num_examples,
+        final=state,
+    )

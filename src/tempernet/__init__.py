@@ -12,8 +12,8 @@ from tempernet.minimise import Minimiser  # noqa: E402
 from tempernet.networks import M1, M3, MLP, FunctionNetwork, M3star, from_equinox  # noqa: E402
 from tempernet.paths import geometric_temperatures, temperature_path  # noqa: E402
 from tempernet.priors import Gaussian, UniformBox  # noqa: E402
-from tempernet.target import Target, hold_out, uninformed_loss  # noqa: E402
 from tempernet.sampling import Samples, sample  # noqa: E402
+from tempernet.target import Target, hold_out, uninformed_loss  # noqa: E402
 from tempernet.tuning import Tuning  # noqa: E402
 
 __all__ = [

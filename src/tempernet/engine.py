@@ -152,9 +152,7 @@ class Engine:
         """One round: N_traj trajectories of every replica, then one exchange sweep."""
         return self._main_round(self._key(TRAJECTORY), state, rungs, self._data)
 
-    def tune(
-        self, state: State, rungs: Rungs, tuning: Tuning | None = None
-    ) -> tuple[State, Rungs, np.ndarray]:
+    def tune(self, state: State, rungs: Rungs, tuning: Tuning | None = None) -> tuple[State, Rungs, np.ndarray]:
         """Find step sizes for every rung; returns (state, rungs, measured acceptance (K,)).
 
         The trajectories move replicas at their rungs without exchange and are no part of a run: go on from the
@@ -174,13 +172,14 @@ class Engine:
         while not rules.search_finished(search, tuning, self.copies):
             search = rules.search_step(search, measure(np.exp(search.log_step)), tuning, largest)
         trajectories = -(-tuning.check_trajectories // self.copies)
-        for check in range(tuning.max_checks):
-            if check:
-                search = rules.check_step(search, acceptance, trajectories, tuning, largest)
-            step_sizes = rules.found(search, largest)
-            acceptance = np.mean([measure(step_sizes) for _ in range(trajectories)], axis=0)
+        step_sizes = rules.found(search, largest)
+        acceptance = np.mean([measure(step_sizes) for _ in range(trajectories)], axis=0)
+        for _ in range(tuning.max_checks - 1):
             if not rules.off_target(step_sizes, acceptance, tuning, largest).any():
                 break
+            search = rules.check_step(search, acceptance, trajectories, tuning, largest)
+            step_sizes = rules.found(search, largest)
+            acceptance = np.mean([measure(step_sizes) for _ in range(trajectories)], axis=0)
         return moving._replace(round=state.round), self.rungs(step_sizes), acceptance
 
     def score(self, state: State, held_out: Batch) -> Score:
@@ -189,9 +188,7 @@ class Engine:
             specs = example_specs(held_out)
             self._held_out = (held_out, self.layout.put_data(held_out, specs))
         score = self._unpad(self._score(state.point.weights, self._held_out[1]))
-        return jax.tree.map(
-            lambda leaf: by_rung(leaf.reshape(self.copies, self.num_rungs), state.replica_at), score
-        )
+        return jax.tree.map(lambda leaf: by_rung(leaf.reshape(self.copies, self.num_rungs), state.replica_at), score)
 
     def weights_at(self, state: State, rung: int) -> Weights:
         """The weights that sit at a rung: leading axis copies."""
@@ -210,9 +207,7 @@ class Engine:
     def _score(self) -> Callable[[Weights, Batch], Score]:
         if self.target.network is None:
             raise ConfigError("this target has no network to score; only classifiers have a held-out loss")
-        return jax.jit(
-            over_replicas(score_fn(self.target.network), self.layout, example_specs(Batch(0, 0, 0)))
-        )
+        return jax.jit(over_replicas(score_fn(self.target.network), self.layout, example_specs(Batch(0, 0, 0))))
 
     def _compiled_round(self, dynamics: Dynamics, exchange: str) -> RoundFn:
         def kernel_fn(data: Any) -> Kernel:
@@ -224,11 +219,11 @@ class Engine:
         round_fn = make_round(kernel_fn, SWEEPS[exchange], self.layout, self.copies, self._specs)
         # Fixed layouts, so that a state fresh from a start, a round or a file needs no second compilation.
         everywhere, by_replica = self.layout.everywhere, self.layout.by_replica
-        state = State(by_replica, everywhere, everywhere)
+        state: Any = (by_replica, everywhere, everywhere)
         return jax.jit(
             round_fn,
-            in_shardings=(everywhere, state, everywhere, self.layout.shardings(self._specs)),
-            out_shardings=(state, everywhere),
+            in_shardings=(everywhere, State(*state), everywhere, self.layout.shardings(self._specs)),
+            out_shardings=(State(*state), everywhere),
         )
 
     def _evaluate(self, weights: Weights, data: Any) -> Point:
@@ -268,9 +263,7 @@ class Engine:
             return local
         best, best_time = 1, np.inf
         for tile in sorted({*(2**i for i in range(local.bit_length())), local}):
-            took = self._time_tile(
-                Layout(self.layout.mesh, max(1, min(16, local) // tile) * tile * devices, tile)
-            )
+            took = self._time_tile(Layout(self.layout.mesh, max(1, min(16, local) // tile) * tile * devices, tile))
             if took > 1.5 * best_time:
                 break
             if took < best_time:
@@ -298,7 +291,8 @@ class Engine:
 
         arguments = (layout.put_replicas(weights), self._data)
         run = jax.jit(over_replicas(trajectory, layout, self._specs)).lower(*arguments).compile()
-        if run.memory_analysis().temp_size_in_bytes > MAX_TILE_BYTES:
+        memory = run.memory_analysis()
+        if memory is not None and memory.temp_size_in_bytes > MAX_TILE_BYTES:
             return np.inf
         jax.block_until_ready(run(*arguments))
         times = []

@@ -57,14 +57,12 @@ def random_pairs(
     pairs = jax.random.randint(pair_key, (rungs,), 0, rungs - 1)
     draws = jax.random.uniform(accept_key, (rungs,), phi.dtype)
 
-    def attempt(
-        carry: tuple[Array, SwapInfo], choice: tuple[Array, Array]
-    ) -> tuple[tuple[Array, SwapInfo], None]:
+    def attempt(carry: tuple[Array, SwapInfo], choice: tuple[Array, Array]) -> tuple[tuple[Array, SwapInfo], None]:
         replica_at, info = carry
         low, draw = choice
         pair = jnp.stack([low, low + 1])
-        phi_low, phi_high = phi[replica_at[pair]]
-        probability = _probability(log_swap_ratio(*coefficients[pair], phi_low, phi_high))
+        terms = phi[replica_at[pair]]
+        probability = _probability(log_swap_ratio(coefficients[low], coefficients[low + 1], terms[0], terms[1]))
         swap = draw < probability
         replica_at = replica_at.at[pair].set(jnp.where(swap, replica_at[pair[::-1]], replica_at[pair]))
         info = SwapInfo(

@@ -74,14 +74,10 @@ class Kernel:
 
     def slope(self, point: Point, coefficients: Array) -> Weights:
         """grad u = du/dw + du/dE grad E, from the gradient of E that the point holds."""
-        direct, by_energy = jax.grad(self.potential, argnums=(0, 1))(
-            point.weights, point.energy, coefficients
-        )
+        direct, by_energy = jax.grad(self.potential, argnums=(0, 1))(point.weights, point.energy, coefficients)
         return jax.tree.map(lambda d, g: d + by_energy * g, direct, point.gradient)
 
-    def trajectory(
-        self, key: Array, point: Point, coefficients: Array, step_size: Array
-    ) -> tuple[Point, Info]:
+    def trajectory(self, key: Array, point: Point, coefficients: Array, step_size: Array) -> tuple[Point, Info]:
         """Alg. 1: draw a momentum, integrate, accept or reject."""
         momentum_key, uniform_key = jax.random.split(key)
         momentum = draw_momentum(momentum_key, point.weights, self.masses)
@@ -116,9 +112,7 @@ class Kernel:
         info = Info(acceptance, _count(accept), _count(finite & ~inside), _count(~finite))
         return select(accept, end, point), info
 
-    def trajectories(
-        self, key: Array, point: Point, coefficients: Array, step_size: Array
-    ) -> tuple[Point, Info]:
+    def trajectories(self, key: Array, point: Point, coefficients: Array, step_size: Array) -> tuple[Point, Info]:
         """N_traj trajectories in sequence; the counts are sums over them and `acceptance` is their mean."""
         number = self.dynamics.num_trajectories
 

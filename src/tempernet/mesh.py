@@ -38,7 +38,8 @@ def one_device_per_core() -> None:
     if asked and not (asked.isdigit() and 1 <= int(asked) <= MAX_DEVICES):
         raise ConfigError(f"TEMPERNET_DEVICES must be a whole number from 1 to {MAX_DEVICES}, got {asked!r}")
     by_flag = "xla_force_host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
-    if jax.config.jax_num_cpu_devices >= 0 or by_flag:
+    chosen: int = jax.config.jax_num_cpu_devices  # type: ignore[attr-defined]
+    if chosen >= 0 or by_flag:
         return
     # JAX has started already: its devices stay as they are.
     with contextlib.suppress(RuntimeError):
@@ -101,9 +102,7 @@ def example_specs(tree: Any, example_axes: Any = None) -> Any:
     """Partition specs of data: each leaf split along its example axis, or whole on every device if None."""
     if example_axes is None:
         return jax.tree.map(lambda _: PartitionSpec(), tree)
-    return jax.tree.map(
-        lambda leaf, axis: PartitionSpec(*[None] * (axis % leaf.ndim), DATA), tree, example_axes
-    )
+    return jax.tree.map(lambda leaf, axis: PartitionSpec(*[None] * (axis % leaf.ndim), DATA), tree, example_axes)
 
 
 def make_mesh(num_devices: int | None = None, data_devices: int = 1) -> Mesh:
@@ -137,6 +136,4 @@ def over_replicas(fn: Callable[..., Any], layout: Layout, specs: Any) -> Callabl
         return jax.tree.map(lambda a: a.reshape(tiles * tile, *a.shape[2:]), done)
 
     replica = PartitionSpec(REPLICA)
-    return jax.shard_map(
-        on_device, mesh=layout.mesh, in_specs=(replica, specs), out_specs=replica, check_vma=False
-    )
+    return jax.shard_map(on_device, mesh=layout.mesh, in_specs=(replica, specs), out_specs=replica, check_vma=False)

@@ -58,9 +58,7 @@ class Minimiser:
         def unfinished(search: _Search) -> Array:
             return (search.point.energy > self.tolerance) & (search.gradients < self.max_gradients)
 
-        last = jax.lax.while_loop(
-            unfinished, lambda search: step_fn(search, evaluate_fn, half_width), initial
-        )
+        last = jax.lax.while_loop(unfinished, lambda search: step_fn(search, evaluate_fn, half_width), initial)
         return Minimum(last.point, last.gradients, last.point.energy <= self.tolerance)
 
 
@@ -116,9 +114,7 @@ def _fire_step(search: _Search, evaluate_fn: EvaluateFn, half_width: Weights | N
     uphill = _dot(momentum, point.gradient) > 0
     # Steer the momentum towards the force: p <- (1 - a) p + a |p| F/|F|; uphill, stop.
     steer = jnp.where(steepness > 0, mixing * speed / steepness, 0)
-    momentum = jax.tree.map(
-        lambda p, g: jnp.where(uphill, 0, (1 - mixing) * p - steer * g), momentum, point.gradient
-    )
+    momentum = jax.tree.map(lambda p, g: jnp.where(uphill, 0, (1 - mixing) * p - steer * g), momentum, point.gradient)
     grow = ~uphill & (downhill > FIRE_DELAY)
     largest = jnp.where(uphill & jnp.isinf(largest), FIRE_LARGEST * dt, largest)
     dt = jnp.where(uphill, dt * FIRE_SHRINK, jnp.where(grow, jnp.minimum(dt * FIRE_GROWTH, largest), dt))

@@ -45,9 +45,7 @@ def temperature_path(temperatures: Sequence[float] | np.ndarray) -> Path:
     values = np.asarray(temperatures, dtype=np.float64)
     # Positive and increasing, and not NaN: comparisons with NaN are false.
     if values.ndim != 1 or values.size == 0 or not np.all(values > 0) or not np.all(np.diff(values) > 0):
-        raise ConfigError(
-            f"temperatures must be increasing and positive (inf is allowed last), got {_listed(values)}"
-        )
+        raise ConfigError(f"temperatures must be increasing and positive (inf is allowed last), got {_listed(values)}")
     return Path("temperature", values, 1.0 / values[:, None], _energy_alone)
 
 
@@ -85,9 +83,7 @@ def bridge_path(
         raise ConfigError(f"lambdas must lie in 0..1, got {_listed(values)}")
 
     def terms_fn(weights: Weights, energy: Array) -> Array:
-        squares = jax.tree.map(
-            lambda w, w0, k: 0.5 * jnp.sum(k * jnp.square(w - w0)), weights, centre, stiffness
-        )
+        squares = jax.tree.map(lambda w, w0, k: 0.5 * jnp.sum(k * jnp.square(w - w0)), weights, centre, stiffness)
         quadratic = sum(jax.tree.leaves(squares), start=jnp.zeros_like(energy))
         return jnp.stack([energy - centre_energy, quadratic])
 

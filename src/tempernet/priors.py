@@ -145,11 +145,7 @@ def _sum_over_weights(fn: Callable[[np.ndarray], np.ndarray], scale: Weights, li
     return math.fsum(jax.tree.leaves(total))
 
 
-def _draw(
-    key: Array, like: Weights, scale: Weights, sampler: Callable[..., Array], **bounds: float
-) -> Weights:
+def _draw(key: Array, like: Weights, scale: Weights, sampler: Callable[..., Array], **bounds: float) -> Weights:
     leaves, treedef = jax.tree.flatten(like)
     keys = jax.tree.unflatten(treedef, list(jax.random.split(key, len(leaves))))
-    return jax.tree.map(
-        lambda k, leaf, s: s * sampler(k, leaf.shape, leaf.dtype, **bounds), keys, like, scale
-    )
+    return jax.tree.map(lambda k, leaf, s: s * sampler(k, leaf.shape, leaf.dtype, **bounds), keys, like, scale)

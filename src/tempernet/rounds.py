@@ -66,9 +66,7 @@ def make_round(kernel_fn: KernelFn, sweep_fn: SweepFn, layout: Layout, copies: i
         rung_of = jnp.argsort(state.replica_at, axis=1).reshape(-1)[jnp.minimum(ids, replicas - 1)]
         args = (keys, state.point, rungs.coefficients[rung_of], rungs.step_sizes[rung_of])
         point, phi, info = move(args, data)
-        phi, info = jax.tree.map(
-            lambda leaf: leaf[:replicas].reshape(copies, -1, *leaf.shape[1:]), (phi, info)
-        )
+        phi, info = jax.tree.map(lambda leaf: leaf[:replicas].reshape(copies, -1, *leaf.shape[1:]), (phi, info))
 
         def sweep(copy: Array, replica_at: Array, terms: Array) -> tuple[Array, SwapInfo]:
             copy_key = jax.random.fold_in(exchange_key, copy)

@@ -16,7 +16,6 @@ import numpy as np
 from tempernet.data import Examples
 from tempernet.engine import Engine
 from tempernet.errors import ConfigError
-from tempernet.hmc import Dynamics
 from tempernet.minimise import Minimiser
 from tempernet.networks import Weights
 from tempernet.paths import temperature_path
@@ -129,9 +128,7 @@ def starting_weights(engine: Engine, start: Start, minimiser: Minimiser | None =
     if start == "minimised":
         return minimised
     odd_copy = np.repeat(np.arange(engine.copies) % 2 == 1, engine.num_rungs)
-    return jax.tree.map(
-        lambda a, b: np.where(odd_copy.reshape(-1, *[1] * (a.ndim - 1)), b, a), minimised, from_prior
-    )
+    return jax.tree.map(lambda a, b: np.where(odd_copy.reshape(-1, *[1] * (a.ndim - 1)), b, a), minimised, from_prior)
 
 
 def _first_step(engine: Engine) -> float:

@@ -76,9 +76,7 @@ class Target:
     def split_data(self, parts: int) -> tuple[Any, Any]:
         """The data padded to a multiple of `parts` examples, and the example axis of each leaf."""
         if self.network is None:
-            raise ConfigError(
-                f"this target has no examples to split over {parts} devices: data_devices must be 1"
-            )
+            raise ConfigError(f"this target has no examples to split over {parts} devices: data_devices must be 1")
         axes = Batch(self.network.example_axis, self.network.example_axis, 0)
         extra = -self.num_examples % parts
 
@@ -146,9 +144,7 @@ def check_network(network: Network, examples: Examples) -> int:
     shape.insert(0 if axis == 0 else len(shape), len(examples))
     inputs = jax.ShapeDtypeStruct(tuple(shape), examples.x.dtype)
     try:
-        scores = jax.eval_shape(
-            lambda key, x: network.logits(network.init(key), x), jax.random.key(0), inputs
-        )
+        scores = jax.eval_shape(lambda key, x: network.logits(network.init(key), x), jax.random.key(0), inputs)
     except (TypeError, ValueError) as error:
         raise ConfigError(
             f"the network {network} cannot read inputs of shape {examples.x.shape[1:]} "
@@ -156,9 +152,7 @@ def check_network(network: Network, examples: Examples) -> int:
         ) from error
     if scores.ndim != 2 or scores.shape[axis] != len(examples):
         wanted = "(examples, classes)" if axis == 0 else "(classes, examples)"
-        raise ConfigError(
-            f"a network's scores must be {wanted}, got shape {scores.shape} for {len(examples)} examples"
-        )
+        raise ConfigError(f"a network's scores must be {wanted}, got shape {scores.shape} for {len(examples)} examples")
     classes = scores.shape[class_axis(network)]
     low, high = int(examples.y.min()), int(examples.y.max())
     if low < 0 or high >= classes:
@@ -199,9 +193,7 @@ def hold_out(network: Network, examples: Examples, piece: int = 1000) -> Batch:
         raise ConfigError(f"piece must be at least 1 example, got {piece}")
     piece = min(piece, len(examples))
     batches = [
-        make_batch(
-            network, Examples(examples.x[i : i + piece], examples.y[i : i + piece]), classes, pad_to=piece
-        )
+        make_batch(network, Examples(examples.x[i : i + piece], examples.y[i : i + piece]), classes, pad_to=piece)
         for i in range(0, len(examples), piece)
     ]
     return jax.tree.map(lambda *parts: np.stack(parts), *batches)

@@ -96,9 +96,7 @@ def found(search: Search, largest: float) -> np.ndarray:
     return np.minimum(np.exp(search.root), largest)
 
 
-def check_step(
-    search: Search, acceptance: np.ndarray, trajectories: int, tuning: Tuning, largest: float
-) -> Search:
+def check_step(search: Search, acceptance: np.ndarray, trajectories: int, tuning: Tuning, largest: float) -> Search:
     """Take a measurement of `trajectories` a copy at the steps found into account."""
     at_found = search._replace(log_step=np.log(found(search, largest)))
     root, weight = _improved(at_found, acceptance, np.full(len(search.root), float(trajectories)), tuning)

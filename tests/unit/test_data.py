@@ -19,9 +19,7 @@ from tempernet.errors import DataError
 REPOSITORY = Path(__file__).resolve().parents[2]
 MNIST = REPOSITORY.parent / "shared" / "mnist"
 PAPER_INDICES = REPOSITORY.parent / "shared" / "paper" / "indices"
-needs_mnist = pytest.mark.skipif(
-    not MNIST.is_dir(), reason="no folder ../shared/mnist with MNIST's idx files"
-)
+needs_mnist = pytest.mark.skipif(not MNIST.is_dir(), reason="no folder ../shared/mnist with MNIST's idx files")
 needs_paper = pytest.mark.skipif(not PAPER_INDICES.is_dir(), reason="no folder ../shared/paper/indices")
 
 
@@ -29,8 +27,7 @@ def numbered(train_counts: list[int], test_counts: list[int], seed: int = 0) -> 
     """A source with these numbers of examples of each class; pixel 0 of an example is its unique number."""
     random = np.random.RandomState(seed)
     y_train, y_test = (
-        random.permutation(np.repeat(np.arange(len(counts)), counts))
-        for counts in (train_counts, test_counts)
+        random.permutation(np.repeat(np.arange(len(counts)), counts)) for counts in (train_counts, test_counts)
     )
     number = np.arange(len(y_train) + len(y_test), dtype=np.float32)
     x = np.stack([number, number % 7], axis=1)
@@ -47,9 +44,7 @@ def class_counts(examples: Examples, classes: int = 10) -> list[int]:
 
 
 def build_script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location(
-        "build_mnist16", REPOSITORY / "scripts" / "build_mnist16.py"
-    )
+    spec = importlib.util.spec_from_file_location("build_mnist16", REPOSITORY / "scripts" / "build_mnist16.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -167,9 +162,7 @@ def test_the_hash_tells_data_apart_and_nothing_else() -> None:
         source.split(indices=[0, 1, 2, 3], n_validation=1),
         Source("x", source.x_train, source.y_train, x, source.y_test, 2).split(indices=[0, 1, 2, 3]),
         Source("y", source.x_train, relabelled, source.x_test, source.y_test, 2).split(indices=[0, 1, 2, 3]),
-        Source("c", source.x_train, source.y_train, source.x_test, source.y_test, 3).split(
-            indices=[0, 1, 2, 3]
-        ),
+        Source("c", source.x_train, source.y_train, source.x_test, source.y_test, 3).split(indices=[0, 1, 2, 3]),
         Source("n", source.x_train, source.y_train, source.x_test, source.y_test, 2, (0.0, 1.0)).split(
             indices=[0, 1, 2, 3]
         ),

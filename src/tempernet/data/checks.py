@@ -24,8 +24,7 @@ def pixels(name: str, x: np.ndarray) -> np.ndarray:
     _is_array(name, x)
     if x.dtype.type not in _PIXEL_TYPES:
         raise DataError(
-            f"{name} has dtype {x.dtype}; allowed are uint8 (0..255), float16, float32 and float64: "
-            f"convert it first"
+            f"{name} has dtype {x.dtype}; allowed are uint8 (0..255), float16, float32 and float64: convert it first"
         )
     if x.ndim not in (2, 3, 4) or 0 in x.shape[1:]:
         raise DataError(
@@ -61,9 +60,7 @@ def label_array(name: str, y: np.ndarray) -> None:
     """Raise unless `y` is a one-dimensional array of integers, none of them negative."""
     _is_array(name, y)
     if y.dtype.kind not in "iu":
-        raise DataError(
-            f"{name} has dtype {y.dtype}; labels must be integers, one a class: convert with astype(int)"
-        )
+        raise DataError(f"{name} has dtype {y.dtype}; labels must be integers, one a class: convert with astype(int)")
     if y.ndim != 1:
         raise DataError(f"{name} has shape {y.shape}; labels must have shape (n,): flatten them")
     _all_labels(name, y, y >= 0, "from 0 up")
@@ -96,6 +93,4 @@ def _all_labels(name: str, y: np.ndarray, allowed: np.ndarray, rule: str) -> Non
 
 def _is_array(name: str, value: Any) -> None:
     if not isinstance(value, np.ndarray):
-        raise DataError(
-            f"{name} must be a numpy array, got {type(value).__name__}: pass it through numpy.asarray"
-        )
+        raise DataError(f"{name} must be a numpy array, got {type(value).__name__}: pass it through numpy.asarray")

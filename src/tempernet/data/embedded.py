@@ -48,7 +48,5 @@ def read_payload() -> bytes:
         raise DataError(f"cannot read the embedded {FILE_NAME}: {error}; reinstall tempernet") from error
     found = hashlib.sha256(content).hexdigest()
     if found != FILE_SHA256:
-        raise DataError(
-            f"the embedded {FILE_NAME} has SHA-256 {found}, not {FILE_SHA256}: reinstall tempernet"
-        )
+        raise DataError(f"the embedded {FILE_NAME} has SHA-256 {found}, not {FILE_SHA256}: reinstall tempernet")
     return lzma.decompress(content)

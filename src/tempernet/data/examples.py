@@ -20,9 +20,7 @@ class Examples:
         for name, array, dtype in (("x", self.x, np.float32), ("y", self.y, np.int32)):
             found = getattr(array, "dtype", type(array).__name__)
             if found != dtype:
-                raise DataError(
-                    f"{name} of Examples must be a {dtype.__name__} array, got {found}: convert it first"
-                )
+                raise DataError(f"{name} of Examples must be a {dtype.__name__} array, got {found}: convert it first")
         checks.label_array("y", self.y)
         checks.same_length("x", self.x, "y", self.y)
         object.__setattr__(self, "x", checks.read_only(self.x))

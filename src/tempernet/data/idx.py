@@ -83,9 +83,7 @@ def _read_array(path: Path, ndim: int) -> np.ndarray:
             f"check that this is the right file"
         )
     if len(content) < header:
-        raise DataError(
-            f"{path} has {len(content)} bytes; its header alone needs {header}: get the file again"
-        )
+        raise DataError(f"{path} has {len(content)} bytes; its header alone needs {header}: get the file again")
     shape = struct.unpack(f">{ndim}I", content[4:header])
     expected, found = math.prod(shape), len(content) - header
     if found != expected:

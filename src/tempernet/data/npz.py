@@ -15,9 +15,7 @@ _OPTIONAL = ("x_test", "y_test")
 _UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
 
 
-def read_npz(
-    path: str | Path, size: int | tuple[int, int] | None = None, classes: int | None = None
-) -> Source:
+def read_npz(path: str | Path, size: int | tuple[int, int] | None = None, classes: int | None = None) -> Source:
     """Read `x_train`, `y_train` and, if there is a test set, `x_test` and `y_test` from an npz file.
 
     Args:
@@ -40,9 +38,7 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
     if not path.is_file():
         raise DataError(f"{path}: no such file; an npz file with {_allowed_keys()} is needed")
     if not zipfile.is_zipfile(path):
-        raise DataError(
-            f"{path} is not an npz file; one with {_allowed_keys()} is needed: write it with numpy.savez"
-        )
+        raise DataError(f"{path} is not an npz file; one with {_allowed_keys()} is needed: write it with numpy.savez")
     try:
         with np.load(path, allow_pickle=False) as archive:
             _check_keys(path, archive.files)
@@ -50,9 +46,7 @@ def _read_arrays(path: Path) -> dict[str, np.ndarray]:
     except DataError:
         raise
     except _UNREADABLE as error:
-        raise DataError(
-            f"cannot read {path}: {error}; it must be a complete npz file: write it again"
-        ) from error
+        raise DataError(f"cannot read {path}: {error}; it must be a complete npz file: write it again") from error
 
 
 def _read_member(path: Path, archive: np.lib.npyio.NpzFile, key: str) -> np.ndarray:
@@ -65,18 +59,14 @@ def _read_member(path: Path, archive: np.lib.npyio.NpzFile, key: str) -> np.ndar
         ) from error
     # numpy hands back the bytes of a member that is not in its format; a 0-d array has no examples to slice.
     if not isinstance(array, np.ndarray) or array.ndim == 0:
-        raise DataError(
-            f"{key} of {path} is not an array of examples; {_allowed_keys()} must be: use numpy.savez"
-        )
+        raise DataError(f"{key} of {path} is not an array of examples; {_allowed_keys()} must be: use numpy.savez")
     return array
 
 
 def _check_keys(path: Path, keys: list[str]) -> None:
     unknown = sorted(set(keys) - {*_REQUIRED, *_OPTIONAL})
     if unknown:
-        raise DataError(
-            f"{path} has the unknown key {unknown[0]!r}; allowed are {_allowed_keys()}: rename or drop it"
-        )
+        raise DataError(f"{path} has the unknown key {unknown[0]!r}; allowed are {_allowed_keys()}: rename or drop it")
     needed = _REQUIRED + (_OPTIONAL if set(keys) & set(_OPTIONAL) else ())
     missing = [key for key in needed if key not in keys]
     if missing:

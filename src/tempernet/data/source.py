@@ -131,9 +131,7 @@ class Source:
         self, n_train: int | None, seed: int, indices: npt.ArrayLike | None
     ) -> npt.NDArray[np.int64]:
         if n_train is not None and indices is not None:
-            raise DataError(
-                f"got both n_train = {n_train} and indices; allowed is one of them: leave the other out"
-            )
+            raise DataError(f"got both n_train = {n_train} and indices; allowed is one of them: leave the other out")
         if indices is not None:
             return subsets.check_training(indices, len(self.y_train))
         if n_train is not None:

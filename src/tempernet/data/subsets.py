@@ -24,8 +24,7 @@ def choose_training(labels: np.ndarray, classes: int, n_train: int, seed: int) -
         below, above = each * classes, (each + 1) * classes
         nearest = f"{below} or {above}" if below else f"{above}"
         raise DataError(
-            f"n_train must be a multiple of the number of classes, {classes}, got {n_train}: "
-            f"ask for {nearest}"
+            f"n_train must be a multiple of the number of classes, {classes}, got {n_train}: ask for {nearest}"
         )
     counts = np.bincount(labels, minlength=classes)
     rarest = int(np.argmin(counts))

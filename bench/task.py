@@ -1,0 +1,40 @@
+"""What is measured: the network, the ladder, the work of one step, and the goals. Imports nothing heavy."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+SIZES = (256, 40, 40, 40, 10)
+"""M3, 13,970 parameters."""
+REPLICAS = 112
+COLDEST, HOTTEST = 0.01, 100.0
+STEP_SIZE = 1e-3
+"""Reduced units; the same for all rungs and samplers, and irrelevant to the time."""
+
+STEPS = {50: 100, 500: 20, 5000: 4}
+"""L for each data set: rounds of about a second."""
+QUICK_STEPS = {50: 10, 500: 4, 5000: 1}
+
+OURS, REPRODUCIBLE, BLACKJAX, TFP = "tempernet", "tempernet-reproducible", "blackjax", "tfp"
+SAMPLERS = (OURS, REPRODUCIBLE, BLACKJAX, TFP)
+PEERS = (BLACKJAX, TFP)
+SGEMM, MEMORY, GRADIENTS = "sgemm", "memory", "gradients"
+
+FRACTION_GOAL = {50: 0.42, 500: 0.60, 5000: 0.55}
+"""Of SGEMM, at least."""
+RATIO_GOAL = {50: 1.5, 500: 1.25, 5000: 1.1}
+"""Times the speed of the faster peer, at least."""
+PEAK_GOAL = {5000: 1.5e9}
+"""Bytes of peak resident memory, below."""
+MANY_REPLICAS = 1000
+MANY_REPLICAS_PEAK_GOAL = 2e9
+
+
+def flops(num_examples: int) -> float:
+    """Work of one gradient of all replicas: R n (6 sum(in out) - 2 in_1 out_1).
+
+    A product takes 2 in out a example, once forward and twice backward; the first layer has no gradient with
+    respect to its inputs.
+    """
+    products = sum(fan * out for fan, out in pairwise(SIZES))
+    return REPLICAS * num_examples * (6.0 * products - 2.0 * SIZES[0] * SIZES[1])

@@ -1,0 +1,140 @@
+"""Every kernel leaves known densities unchanged, and a twin broken in one place does not."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from invariance import (
+    ACCEPT_P,
+    CASES,
+    GAUSSIAN_IN_BOX,
+    GAUSSIAN_IN_GAUSSIAN,
+    REJECT_P,
+    WELLS_IN_BOX,
+    Case,
+    smallest_p,
+)
+
+from tempernet import exchange, hmc, integrator
+
+MASSES = {"w": np.array([0.5, 1.0, 3.0], np.float32)}
+
+
+@pytest.mark.parametrize("rule", ["none", "even-odd", "random-pairs"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_round_leaves_the_density_unchanged(case: Case, rule: str) -> None:
+    assert smallest_p(case, exchange=rule) > ACCEPT_P
+
+
+@pytest.mark.parametrize("case", [GAUSSIAN_IN_BOX, WELLS_IN_BOX], ids=lambda case: case.name)
+def test_rejecting_walls_leave_the_density_unchanged(case: Case) -> None:
+    assert smallest_p(case, walls="reject", step_sizes=0.1) > ACCEPT_P
+
+
+@pytest.mark.parametrize("walls", ["reflect", "reject"])
+def test_masses_leave_the_density_unchanged(walls: str) -> None:
+    step_sizes = None if walls == "reflect" else 0.1
+    assert smallest_p(GAUSSIAN_IN_BOX, masses=MASSES, walls=walls, step_sizes=step_sizes) > ACCEPT_P
+    assert smallest_p(GAUSSIAN_IN_GAUSSIAN, masses=MASSES) > ACCEPT_P
+
+
+def test_a_step_size_for_each_rung_leaves_the_density_unchanged() -> None:
+    assert smallest_p(WELLS_IN_BOX, step_sizes=np.array([0.15, 0.2, 0.4, 0.9])) > ACCEPT_P
+
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def _no_flip(patch: pytest.MonkeyPatch) -> None:
+    fold = integrator.fold
+    patch.setattr(integrator, "fold", lambda w, p, h: (fold(w, p, h)[0], p))
+
+
+def _clamp_at_walls(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(integrator, "fold", lambda w, p, h: (jnp.clip(w, -h, h), jnp.where(jnp.abs(w) > h, -p, p)))
+
+
+def _forgotten_kinetic_energy(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(hmc, "kinetic_change", lambda before, after, masses: jnp.float32(0))
+
+
+def _prior_is_tempered(patch: pytest.MonkeyPatch) -> None:
+    def potential(self: hmc.Kernel, weights: Any, energy: Any, coefficients: Any) -> Any:
+        return coefficients[0] * (energy + self.prior.energy(weights))
+
+    patch.setattr(hmc.Kernel, "potential", potential)
+
+
+def _masses_not_in_momenta(patch: pytest.MonkeyPatch) -> None:
+    draw = hmc.draw_momentum
+    patch.setattr(hmc, "draw_momentum", lambda key, w, m: draw(key, w, jax.tree.map(np.ones_like, m)))
+
+
+def _walls_forgotten(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("tempernet.priors.UniformBox.contains", lambda self, weights: jnp.bool_(True))
+
+
+def _wrong_temperature(patch: pytest.MonkeyPatch) -> None:
+    """Accept by the energy at a wrong temperature."""
+    potential = hmc.Kernel.potential
+    patch.setattr(hmc.Kernel, "potential", lambda self, w, e, c: potential(self, w, e, 0.6 * c))
+
+
+def _one_sided_kicks(patch: pytest.MonkeyPatch) -> None:
+    """Full kick, drift: no half-kick at either end, so that a trajectory is not its own reverse."""
+
+    def euler(point: Any, momentum: Any, step_size: Any, num_steps: int, **parts: Any) -> Any:
+        for _ in range(num_steps):
+            momentum = integrator.kick(momentum, parts["slope_fn"](point), step_size)
+            weights, momentum = integrator.drift(
+                point.weights, momentum, step_size, parts["masses"], parts["half_width"]
+            )
+            point = parts["evaluate_fn"](weights)
+        return point, momentum
+
+    patch.setattr(hmc, "velocity_verlet", euler)
+
+
+TWINS: list[tuple[str, Patch, Case, dict[str, Any]]] = [
+    ("no-flip", _no_flip, GAUSSIAN_IN_BOX, {}),
+    ("clamp", _clamp_at_walls, GAUSSIAN_IN_BOX, {}),
+    ("kinetic", _forgotten_kinetic_energy, GAUSSIAN_IN_BOX, {}),
+    ("tempered-prior", _prior_is_tempered, GAUSSIAN_IN_GAUSSIAN, {"temperatures": (0.5, 1.0, 3.0)}),
+    ("masses", _masses_not_in_momenta, GAUSSIAN_IN_BOX, {"masses": MASSES}),
+    ("masses-gaussian", _masses_not_in_momenta, GAUSSIAN_IN_GAUSSIAN, {"masses": MASSES}),
+    ("no-walls", _walls_forgotten, GAUSSIAN_IN_BOX, {"walls": "reject", "step_sizes": 0.1}),
+    ("wrong-temperature", _wrong_temperature, WELLS_IN_BOX, {}),
+    ("euler", _one_sided_kicks, GAUSSIAN_IN_BOX, {}),
+]
+
+
+@pytest.mark.parametrize(("breakage", "case", "options"), [t[1:] for t in TWINS], ids=[t[0] for t in TWINS])
+def test_a_broken_trajectory_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, breakage: Patch, case: Case, options: dict[str, Any]
+) -> None:
+    breakage(monkeypatch)
+    assert smallest_p(case, exchange="none", **options) < REJECT_P
+
+
+SWAP_TWINS: dict[str, Callable[..., Any]] = {
+    "always": lambda a, b, x, y: jnp.zeros(x.shape[:-1]),
+    "sign": lambda a, b, x, y: -jnp.sum((a - b) * (x - y), axis=-1),
+    "temperatures-for-betas": lambda a, b, x, y: jnp.sum((1 / (b + 0.1) - 1 / (a + 0.1)) * (x - y), axis=-1),
+    "half": lambda a, b, x, y: 0.5 * jnp.sum((a - b) * (x - y), axis=-1),
+}
+
+
+@pytest.mark.parametrize("rule", ["even-odd", "random-pairs"])
+@pytest.mark.parametrize("twin", SWAP_TWINS)
+def test_a_broken_swap_rule_is_found_out(monkeypatch: pytest.MonkeyPatch, twin: str, rule: str) -> None:
+    monkeypatch.setattr(exchange, "log_swap_ratio", SWAP_TWINS[twin])
+    # Trajectories so short that the exchange does most of the moving.
+    assert smallest_p(WELLS_IN_BOX, exchange=rule, step_sizes=0.15, num_steps=1, rounds=24) < REJECT_P
+
+
+@pytest.mark.parametrize("rule", ["even-odd", "random-pairs"])
+def test_the_right_swap_rule_passes_where_the_broken_ones_fail(rule: str) -> None:
+    assert smallest_p(WELLS_IN_BOX, exchange=rule, step_sizes=0.15, num_steps=1, rounds=24) > ACCEPT_P

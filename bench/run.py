@@ -84,9 +84,16 @@ def worker(name: str, **options: int) -> dict[str, Any]:
         print(done.stderr, file=sys.stderr)
         raise SystemExit(f"bench: the worker {what} failed with exit code {done.returncode}")
     found = json.loads(done.stdout.splitlines()[-1])
-    times = f"{1e3 * found['best_seconds_per_step']:.2f} ms/step" if "best_seconds_per_step" in found else "done"
-    print(times, file=sys.stderr)
+    print(_in_short(found), file=sys.stderr)
     return found
+
+
+def _in_short(found: dict[str, Any]) -> str:
+    if "best_seconds_per_step" in found:
+        return f"{1e3 * found['best_seconds_per_step']:.2f} ms/step"
+    if "best" in found:
+        return f"{found['best'] / 1e9:.0f} GF/s"
+    return "done"
 
 
 def _clean_environment() -> dict[str, str]:

@@ -17,15 +17,15 @@ class Sampler(NamedTuple):
 
 
 def time_rounds(sampler: Sampler, rounds: int) -> dict[str, Any]:
-    """Seconds of each of some rounds after a first one that compiles, and the mean acceptance of all."""
+    """Seconds of each of some rounds after one that compiles and one to warm up, and the mean acceptance."""
     seconds, acceptance = [], []
-    for _ in range(rounds + 1):
+    for _ in range(2 + rounds):
         began = time.perf_counter()
         acceptance.append(sampler.advance())
         seconds.append(time.perf_counter() - began)
     return {
-        "first_round_seconds": seconds[0],
-        "round_seconds": seconds[1:],
+        "first_rounds_seconds": sum(seconds[:2]),
+        "round_seconds": seconds[2:],
         "acceptance": sum(acceptance) / len(acceptance),
     }
 

@@ -54,7 +54,7 @@ def test_the_swap_ratio_of_two_terms_by_hand() -> None:
     """It is the log of pi_j(w_k) pi_k(w_j) / (pi_j(w_j) pi_k(w_k)), here with J = c . phi."""
     lower, upper = jnp.array([0.9, 0.1]), jnp.array([0.4, 0.6])
     phi_lower, phi_upper = jnp.array([2.0, 5.0]), jnp.array([3.0, 1.0])
-    by_hand = 0.9 * 2 + 0.1 * 5 + 0.4 * 3 + 0.6 * 1 - (0.9 * 3 + 0.1 * 1 + 0.4 * 2 + 0.6 * KEYS)
+    by_hand = 0.9 * 2 + 0.1 * 5 + 0.4 * 3 + 0.6 * 1 - (0.9 * 3 + 0.1 * 1 + 0.4 * 2 + 0.6 * 5)
     found = log_swap_ratio(lower, upper, phi_lower, phi_upper)
     assert float(found) == pytest.approx(by_hand, rel=1e-6) == pytest.approx(-2.5)
 

@@ -1,0 +1,36 @@
+PYTHON ?= python3.11
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test test-slow lint bench clean
+
+demo: $(VENV)/.core
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: $(VENV)/.test
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.test $(VENV)/.lint
+	$(BIN)/ruff check src tests bench examples scripts
+	$(BIN)/ruff format --check src tests bench examples scripts
+	$(BIN)/mypy
+
+bench: $(VENV)/.bench
+	$(BIN)/python bench/run.py
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build
+
+$(VENV)/.core: pyproject.toml constraints.txt
+	command -v $(PYTHON) >/dev/null || { echo "Python 3.11 is needed; set PYTHON=... to its command" >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e .
+	touch $@
+
+$(VENV)/.test $(VENV)/.lint $(VENV)/.bench: $(VENV)/.%: $(VENV)/.core
+	$(INSTALL) -e '.[$*]'
+	touch $@

@@ -1,4 +1,4 @@
-"""Benchmark of the engine against BlackJAX, TFP and SGEMM: `python bench/run.py`, about five minutes.
+"""Benchmark of the engine against BlackJAX, TFP and SGEMM: `python bench/run.py`, about ten minutes, mostly compilation.
 
 Each measurement is a process of its own (`--worker`), which prints one line of JSON. This process starts them
 one after another and imports nothing heavy.
@@ -18,6 +18,7 @@ import report
 import task
 
 OUT = Path(__file__).parent / "out"
+ROUNDS = 3
 SAME_ENERGY = 1e-4
 """Samplers that start from the same weights must agree on the mean energy to this relative accuracy."""
 
@@ -27,14 +28,15 @@ def main() -> None:
     if options.worker:
         import workers
 
-        print(json.dumps(workers.run(options.worker, options.data[0], options.steps, options.rounds)))
+        n = options.data[0]
+        found = workers.run(options.worker, n, options.steps or _default_steps(n), options.rounds or ROUNDS)
+        print(json.dumps(found))
         return
     quick = options.quick
     repeats = options.repeats or (1 if quick else 3)
-    rounds = options.rounds or (1 if quick else 5)
-    steps = task.QUICK_STEPS if quick else task.STEPS
+    rounds = options.rounds or (1 if quick else ROUNDS)
     settings = {"repeats": repeats, "rounds": rounds, "quick": quick, "replicas": task.REPLICAS}
-    chosen = {n: options.steps or steps.get(n, max(2, 10_000 // n)) for n in options.data}
+    chosen = {n: options.steps or _default_steps(n, quick) for n in options.data}
     measured = measure(chosen, repeats, rounds)
     summary = report.summarise({"settings": settings, **measured})
     page = report.markdown(summary)
@@ -114,11 +116,16 @@ def _must_agree(num_examples: int, runs: dict[str, list[Any]]) -> None:
         raise SystemExit(f"bench: a sampler accepts nothing on D_{num_examples}: {still}")
 
 
+def _default_steps(num_examples: int, quick: bool = False) -> int:
+    known = task.QUICK_STEPS if quick else task.STEPS
+    return known.get(num_examples, max(2, 10_000 // num_examples))
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", type=int, nargs="+", default=list(task.STEPS), help="training examples")
     parser.add_argument("--repeats", type=int, default=0, help="processes for each sampler and data set (3)")
-    parser.add_argument("--rounds", type=int, default=0, help="rounds timed in each process (5)")
+    parser.add_argument("--rounds", type=int, default=0, help="rounds timed in each process (3)")
     parser.add_argument("--steps", type=int, default=0, help="L for all data sets (100, 20, 4)")
     parser.add_argument("--quick", action="store_true", help="few short rounds, to see that it works")
     parser.add_argument("--worker", help="run this one measurement and print a line of JSON")

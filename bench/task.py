@@ -33,7 +33,7 @@ MANY_REPLICAS_PEAK_GOAL = 2e9
 def flops(num_examples: int) -> float:
     """Work of one gradient of all replicas: R n (6 sum(in out) - 2 in_1 out_1).
 
-    A product takes 2 in out a example, once forward and twice backward; the first layer has no gradient with
+    A product takes 2 in out an example, once forward and twice backward; the first layer has no gradient with
     respect to its inputs.
     """
     products = sum(fan * out for fan, out in pairwise(SIZES))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -18,20 +17,18 @@ from tempernet.errors import ConfigError, NumericsError
 from tempernet.exchange import SWEEPS
 from tempernet.hmc import Dynamics, Kernel
 from tempernet.integrator import Point, velocity_verlet
-from tempernet.mesh import DATA, REPLICA, Layout, example_specs, make_mesh, over_replicas
+from tempernet.mesh import DATA, Layout, example_specs, make_mesh, over_replicas
 from tempernet.minimise import Minimiser, Minimum
 from tempernet.networks import Weights
 from tempernet.paths import Path
 from tempernet.priors import per_leaf
 from tempernet.rounds import Record, RoundFn, Rungs, State, by_rung, make_round
 from tempernet.target import Batch, Score, Target, score_fn
+from tempernet.tiles import fastest_tile
 from tempernet.tuning import Tuning
 
 INIT, PRIOR, TRAJECTORY, TUNING = range(4)
 """What random numbers are for: the first thing folded into the seed."""
-
-MAX_TILE_BYTES = 200e6
-"""Tiles whose working memory on a device exceeds this are not tried."""
 
 
 class Engine:
@@ -83,8 +80,9 @@ class Engine:
         self.layout = Layout(mesh, self.num_replicas, 1)
         self._data = self.layout.put_data(data, self._specs)
         self._held_out: tuple[Batch, Batch] | None = None
+        self._minimisers: dict[Minimiser, Callable[[Weights, Any], Minimum]] = {}
         if not reproducible:
-            self.layout = self._even(tile or self._measured_tile())
+            self.layout = self.layout.with_tile(tile or self._measured_tile())
 
     @property
     def num_rungs(self) -> int:
@@ -128,8 +126,7 @@ class Engine:
             ConfigError,
             "lie outside the prior's box; widen the box or start from other weights",
         )
-        evaluate = jax.jit(over_replicas(self._evaluate, self.layout, self._specs))
-        point = evaluate(self.layout.put_replicas(weights), self._data)
+        point = self._evaluate_all(self.layout.put_replicas(weights), self._data)
         self._must_hold(
             jnp.isfinite(point.energy)[: self.num_replicas],
             NumericsError,
@@ -140,13 +137,8 @@ class Engine:
 
     def minimise(self, weights: Weights, minimiser: Minimiser | None = None) -> Minimum:
         """Minimise E from all of these weights at once (leading axis R); results in the same order."""
-        settings = minimiser or Minimiser()
-
-        def run(start: Weights, data: Any) -> Minimum:
-            return settings.run(start, lambda w: self._evaluate(w, data), self.target.prior.half_width)
-
-        mapped = jax.jit(over_replicas(run, self.layout, self._specs))
-        return self._unpad(mapped(self.layout.put_replicas(weights), self._data))
+        minimise = self._compiled_minimiser(minimiser or Minimiser())
+        return self._unpad(minimise(self.layout.put_replicas(weights), self._data))
 
     def round(self, state: State, rungs: Rungs) -> tuple[State, Record]:
         """One round: N_traj trajectories of every replica, then one exchange sweep."""
@@ -195,6 +187,32 @@ class Engine:
         rows = np.arange(self.copies) * self.num_rungs + np.asarray(state.replica_at)[:, rung]
         return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.point.weights)
 
+    def _measured_tile(self) -> int:
+        """The fastest tile for a network; an energy without data is small, and all replicas go at once."""
+        if self.target.network is None:
+            return self.num_replicas
+        num_steps = min(20, max(2, 1000 // self.target.num_examples))
+
+        def trajectory(weights: Weights, data: Any) -> Point:
+            start = Point(weights, jnp.sum(jax.tree.leaves(weights)[0]), weights)
+            end, _ = velocity_verlet(
+                start,
+                weights,
+                jnp.full_like(start.energy, 1e-6),
+                num_steps,
+                evaluate_fn=lambda w: self._evaluate(w, data),
+                slope_fn=lambda point: point.gradient,
+                masses=self.masses,
+                half_width=self.target.prior.half_width,
+            )
+            return end
+
+        return fastest_tile(trajectory, self.target.prior.like, self.layout, self._data, self._specs)
+
+    @functools.cached_property
+    def _evaluate_all(self) -> Callable[[Weights, Any], Point]:
+        return jax.jit(over_replicas(self._evaluate, self.layout, self._specs))
+
     @functools.cached_property
     def _main_round(self) -> RoundFn:
         return self._compiled_round(self.dynamics, self.exchange)
@@ -208,6 +226,14 @@ class Engine:
         if self.target.network is None:
             raise ConfigError("this target has no network to score; only classifiers have a held-out loss")
         return jax.jit(over_replicas(score_fn(self.target.network), self.layout, example_specs(Batch(0, 0, 0))))
+
+    def _compiled_minimiser(self, minimiser: Minimiser) -> Callable[[Weights, Any], Minimum]:
+        def run(start: Weights, data: Any) -> Minimum:
+            return minimiser.run(start, lambda w: self._evaluate(w, data), self.target.prior.half_width)
+
+        if minimiser not in self._minimisers:
+            self._minimisers[minimiser] = jax.jit(over_replicas(run, self.layout, self._specs))
+        return self._minimisers[minimiser]
 
     def _compiled_round(self, dynamics: Dynamics, exchange: str) -> RoundFn:
         def kernel_fn(data: Any) -> Kernel:
@@ -248,59 +274,6 @@ class Engine:
         bad = np.flatnonzero(~np.asarray(good))
         if len(bad):
             raise error(f"{len(bad)} of {self.num_replicas} starts (replica {bad[0]} first) {complaint}")
-
-    def _even(self, tile: int) -> Layout:
-        """The layout with tiles of at most this size, evened out so that the last one is not nearly empty."""
-        local = -(-self.num_replicas // self.layout.mesh.shape[REPLICA])
-        tiles = -(-local // tile)
-        return replace(self.layout, tile=-(-local // tiles))
-
-    def _measured_tile(self) -> int:
-        """The fastest tile, from short trajectories of a few replicas on all devices at once."""
-        devices = self.layout.mesh.shape[REPLICA]
-        local = -(-self.num_replicas // devices)
-        if self.target.network is None:
-            return local
-        best, best_time = 1, np.inf
-        for tile in sorted({*(2**i for i in range(local.bit_length())), local}):
-            took = self._time_tile(Layout(self.layout.mesh, max(1, min(16, local) // tile) * tile * devices, tile))
-            if took > 1.5 * best_time:
-                break
-            if took < best_time:
-                best, best_time = tile, took
-        return best
-
-    def _time_tile(self, layout: Layout) -> float:
-        """Seconds a replica and Verlet step with this layout; infinite if it takes too much memory."""
-        num_steps = min(20, max(2, 1000 // self.target.num_examples))
-        weights = jax.tree.map(
-            lambda leaf: np.zeros((layout.num_replicas, *leaf.shape), leaf.dtype), self.target.prior.like
-        )
-
-        def trajectory(weights: Weights, data: Any) -> tuple[Point, Weights]:
-            return velocity_verlet(
-                Point(weights, jnp.sum(jax.tree.leaves(weights)[0]), weights),
-                weights,
-                jnp.full((), 1e-6, jax.tree.leaves(weights)[0].dtype),
-                num_steps,
-                evaluate_fn=lambda w: self._evaluate(w, data),
-                slope_fn=lambda point: point.gradient,
-                masses=self.masses,
-                half_width=self.target.prior.half_width,
-            )
-
-        arguments = (layout.put_replicas(weights), self._data)
-        run = jax.jit(over_replicas(trajectory, layout, self._specs)).lower(*arguments).compile()
-        memory = run.memory_analysis()
-        if memory is not None and memory.temp_size_in_bytes > MAX_TILE_BYTES:
-            return np.inf
-        jax.block_until_ready(run(*arguments))
-        times = []
-        for _ in range(3):
-            began = time.perf_counter()
-            jax.block_until_ready(run(*arguments))
-            times.append(time.perf_counter() - began)
-        return min(times) / layout.num_replicas
 
 
 def _masses(target: Target, masses: Any) -> Weights:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -66,6 +66,12 @@ class Layout:
     def padded(self) -> int:
         """Replicas with the padding."""
         return self.mesh.shape[REPLICA] * self.tiles * self.tile
+
+    def with_tile(self, tile: int) -> Layout:
+        """Tiles of at most this size, evened out so that the last one is not nearly empty."""
+        share = -(-self.num_replicas // self.mesh.shape[REPLICA])
+        tiles = -(-share // tile)
+        return replace(self, tile=-(-share // tiles))
 
     @property
     def by_replica(self) -> NamedSharding:

@@ -25,6 +25,7 @@ ROOMS = (
     "minimise",
     "tuning",
     "mesh",
+    "tiles",
     "rounds",
     "engine",
     "sampling",

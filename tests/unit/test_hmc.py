@@ -225,10 +225,10 @@ def test_jitter_draws_the_step_uniformly_around_the_rungs() -> None:
 
 def test_momenta_are_normal_with_the_masses_as_variances() -> None:
     weights = {"a": jnp.zeros((2, 3)), "b": jnp.zeros(4)}
-    masses = {"a": np.float32(9.0), "b": np.float32([1.0, 4.0, 16.0, 0.25])}
+    masses = {"a": np.float32(9.0), "b": np.array([1.0, 4.0, 16.0, 0.25], np.float32)}
     keys = jax.random.split(jax.random.key(6), 400)
     momentum = jax.jit(jax.vmap(lambda key: draw_momentum(key, weights, masses)))(keys)
-    for leaf, scaled in (("a", momentum["a"] / 3.0), ("b", momentum["b"] / np.float32([[1, 2, 4, 0.5]]))):
+    for leaf, scaled in (("a", momentum["a"] / 3.0), ("b", momentum["b"] / np.array([[1, 2, 4, 0.5]], np.float32))):
         assert stats.kstest(np.asarray(scaled).ravel(), stats.norm.cdf).pvalue > 0.01, leaf
     columns = np.concatenate([momentum["a"].reshape(400, -1), momentum["b"]], axis=1)
     correlation = np.corrcoef(columns.T) - np.eye(10)

@@ -201,7 +201,8 @@ def test_a_trajectory_keeps_the_volume_of_phase_space(walls: bool) -> None:
         phase, unravel = ravel_pytree((arrays(WEIGHTS), arrays(MOMENTUM)))
 
         def flow(phase: Array) -> Array:
-            end, momentum = run(*unravel(phase), 0.15, 8, MASSES, walls)
+            weights, momentum = unravel(phase)
+            end, momentum = run(weights, momentum, 0.15, 8, MASSES, walls)
             return ravel_pytree((end.weights, momentum))[0]
 
         determinant = np.linalg.det(jax.jit(jax.jacfwd(flow))(phase))

@@ -1,0 +1,64 @@
+"""Tiles: how many replicas a device should advance at a time, measured and not guessed.
+
+Too few and the matrix products are small; too many and weights, momenta and activations leave the cache.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import jax
+import numpy as np
+
+from tempernet.mesh import REPLICA, Layout, over_replicas
+from tempernet.networks import Weights
+
+MAX_BYTES = 200e6
+"""Tiles whose working memory on a device exceeds this are not used."""
+REPLICAS_TIMED = 16
+"""Replicas a device that each measurement runs, if there are as many."""
+REPEATS = 3
+
+
+def fastest_tile(
+    trajectory_fn: Callable[[Weights, Any], Any], like: Weights, layout: Layout, data: Any, specs: Any
+) -> int:
+    """The tile that advances a replica fastest, all devices working at once.
+
+    `trajectory_fn(weights, data)` is a short piece of the work of one replica. Powers of two are tried upwards
+    until one is clearly slower than the best, and the whole share of a device.
+    """
+    devices = layout.mesh.shape[REPLICA]
+    share = -(-layout.num_replicas // devices)
+    best, best_time = 1, np.inf
+    for tile in sorted({*(2**i for i in range(share.bit_length())), share}):
+        tiles = max(1, min(REPLICAS_TIMED, share) // tile)
+        trial = replace(layout, num_replicas=tiles * tile * devices, tile=tile)
+        took = _seconds_a_replica(trajectory_fn, like, trial, data, specs)
+        if took < best_time:
+            best, best_time = tile, took
+        elif took > 1.5 * best_time:
+            break
+    return best
+
+
+def _seconds_a_replica(
+    trajectory_fn: Callable[[Weights, Any], Any], like: Weights, layout: Layout, data: Any, specs: Any
+) -> float:
+    """The best of a few repeats, after one to warm up; infinite if the tile takes too much memory."""
+    zeros = jax.tree.map(lambda leaf: np.zeros((layout.num_replicas, *leaf.shape), leaf.dtype), like)
+    arguments = (layout.put_replicas(zeros), data)
+    run = jax.jit(over_replicas(trajectory_fn, layout, specs)).lower(*arguments).compile()
+    memory = run.memory_analysis()
+    if memory is not None and memory.temp_size_in_bytes > MAX_BYTES:
+        return np.inf
+    jax.block_until_ready(run(*arguments))
+    times = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        jax.block_until_ready(run(*arguments))
+        times.append(time.perf_counter() - began)
+    return min(times) / layout.num_replicas

@@ -1,4 +1,4 @@
-"""Benchmark of the engine against BlackJAX, TFP and SGEMM: `python bench/run.py`, about ten minutes, mostly compilation.
+"""Benchmark of the engine against BlackJAX, TFP and SGEMM: `python bench/run.py`, about ten minutes.
 
 Each measurement is a process of its own (`--worker`), which prints one line of JSON. This process starts them
 one after another and imports nothing heavy.

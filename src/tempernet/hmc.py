@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -12,7 +11,7 @@ from jax import Array
 
 from tempernet.errors import ConfigError
 from tempernet.integrator import EvaluateFn, Point, velocity_verlet
-from tempernet.networks import Weights
+from tempernet.networks import Weights, cut
 from tempernet.paths import TermsFn
 from tempernet.priors import Prior
 
@@ -127,16 +126,10 @@ class Kernel:
 
 
 def draw_momentum(key: Array, weights: Weights, masses: Weights) -> Weights:
-    """p_i ~ N(0, m_i): the paper's N(0, m_i T) in reduced units.
-
-    One draw, cut into leaves: a generator for each leaf would take most of the compilation.
-    """
-    leaves, treedef = jax.tree.flatten(weights)
-    sizes = [leaf.size for leaf in leaves]
-    normal = jax.random.normal(key, (sum(sizes),), jnp.result_type(*leaves))
-    parts = jnp.split(normal, list(itertools.accumulate(sizes[:-1])))
-    pieces = [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)]
-    return jax.tree.map(lambda p, m: m**0.5 * p, jax.tree.unflatten(treedef, pieces), masses)
+    """p_i ~ N(0, m_i): the paper's N(0, m_i T) in reduced units."""
+    leaves = jax.tree.leaves(weights)
+    normal = jax.random.normal(key, (sum(leaf.size for leaf in leaves),), jnp.result_type(*leaves))
+    return jax.tree.map(lambda p, m: m**0.5 * p, cut(normal, weights), masses)
 
 
 def kinetic_change(before: Weights, after: Weights, masses: Weights) -> Array:

@@ -10,6 +10,8 @@ inputs (bias included) of the neurons it feeds: initialisation, prior width and 
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 import re
 from collections.abc import Callable
@@ -88,18 +90,14 @@ class MLP:
 
     def init(self, key: Array) -> tuple[Layer, ...]:
         """Draw every weight and bias uniformly within ±1/sqrt(k), k its fan-in with the bias (Sec. 3.2)."""
-        layers = []
-        keys = jax.random.split(key, len(self.sizes) - 1)
-        for layer_key, fan, out in zip(keys, self.sizes[:-1], self.sizes[1:], strict=True):
-            bound = (fan + 1) ** -0.5
-            weight_key, bias_key = jax.random.split(layer_key)
-            layers.append(
-                Layer(
-                    jax.random.uniform(weight_key, (out, fan), minval=-bound, maxval=bound),
-                    jax.random.uniform(bias_key, (out,), minval=-bound, maxval=bound),
-                )
-            )
-        return tuple(layers)
+        unit = cut(jax.random.uniform(key, (self.num_weights,), minval=-1.0, maxval=1.0), self._shapes)
+        return jax.tree.map(lambda u, k: u * k**-0.5, unit, self.fan_in())
+
+    @property
+    def _shapes(self) -> tuple[Layer, ...]:
+        pairs = zip(self.sizes[:-1], self.sizes[1:], strict=True)
+        array = functools.partial(jax.ShapeDtypeStruct, dtype=jnp.float32)
+        return tuple(Layer(array((o, i)), array((o,))) for i, o in pairs)
 
     def logits(self, weights: tuple[Layer, ...], inputs: Array) -> Array:
         """Scores (classes, examples) of inputs (..., examples), whose leading axes are flattened."""
@@ -188,6 +186,17 @@ def from_equinox(make_module: Callable[[Array], Any]) -> FunctionNetwork:
 
 def _is_inexact(leaf: Any) -> bool:
     return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact)
+
+
+def cut(flat: Array, like: Weights) -> Weights:
+    """Cut a vector into the leaves of `like`, anything with shapes.
+
+    Random weights and momenta are drawn as one vector: a generator for each leaf would take most of the
+    compilation.
+    """
+    leaves, treedef = jax.tree.flatten(like)
+    parts = jnp.split(flat, list(itertools.accumulate(leaf.size for leaf in leaves))[:-1])
+    return jax.tree.unflatten(treedef, [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)])
 
 
 def template(network: Network) -> Weights:

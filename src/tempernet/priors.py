@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from tempernet.errors import ConfigError
-from tempernet.networks import Network, Weights, template
+from tempernet.networks import Network, Weights, cut, template
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +146,6 @@ def _sum_over_weights(fn: Callable[[np.ndarray], np.ndarray], scale: Weights, li
 
 
 def _draw(key: Array, like: Weights, scale: Weights, sampler: Callable[..., Array], **bounds: float) -> Weights:
-    leaves, treedef = jax.tree.flatten(like)
-    keys = jax.tree.unflatten(treedef, list(jax.random.split(key, len(leaves))))
-    return jax.tree.map(lambda k, leaf, s: s * sampler(k, leaf.shape, leaf.dtype, **bounds), keys, like, scale)
+    leaves = jax.tree.leaves(like)
+    flat = sampler(key, (sum(leaf.size for leaf in leaves),), jnp.result_type(*leaves), **bounds)
+    return jax.tree.map(lambda unit, s: unit * s, cut(flat, like), scale)

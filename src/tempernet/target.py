@@ -166,7 +166,7 @@ def _check_prior_holds_init(network: Network, prior: Prior) -> None:
     """The box must hold the initial weights, which lie in ±1/sqrt(k) by the protocol; checked on 8 draws."""
     if prior.half_width is None:
         return
-    draws = jax.vmap(network.init)(jax.random.split(jax.random.key(0), 8))
+    draws = jax.jit(jax.vmap(network.init))(jax.random.split(jax.random.key(0), 8))
     widest = jax.tree.map(lambda w, h: float(np.max(np.abs(w) / h)), draws, prior.half_width)
     ratio = max(jax.tree.leaves(widest))
     if ratio > 1:

@@ -20,7 +20,8 @@ MAX_BYTES = 200e6
 """Tiles whose working memory on a device exceeds this are not used."""
 REPLICAS_TIMED = 16
 """Replicas a device that each measurement runs, if there are as many."""
-REPEATS = 3
+FIRST_TILE = 8
+REPEATS = 5
 
 
 def fastest_tile(
@@ -28,19 +29,26 @@ def fastest_tile(
 ) -> int:
     """The tile that advances a replica fastest, all devices working at once.
 
-    `trajectory_fn(weights, data)` is a short piece of the work of one replica. Powers of two are tried upwards
-    until one is clearly slower than the best, and the whole share of a device.
+    `trajectory_fn(weights, data)` is a short piece of the work of one replica. From a tile of 8, larger ones are
+    tried while they are faster, or else smaller ones.
     """
     devices = layout.mesh.shape[REPLICA]
     share = -(-layout.num_replicas // devices)
-    best, best_time = 1, np.inf
-    for tile in sorted({*(2**i for i in range(share.bit_length())), share}):
+
+    def seconds(tile: int) -> float:
         tiles = max(1, min(REPLICAS_TIMED, share) // tile)
         trial = replace(layout, num_replicas=tiles * tile * devices, tile=tile)
-        took = _seconds_a_replica(trajectory_fn, like, trial, data, specs)
-        if took < best_time:
-            best, best_time = tile, took
-        elif took > 1.5 * best_time:
+        return _seconds_a_replica(trajectory_fn, like, trial, data, specs)
+
+    best = min(FIRST_TILE, share)
+    fastest = seconds(best)
+    for larger in (True, False):
+        began = best
+        tile = min(2 * best, share) if larger else best // 2
+        while tile >= 1 and tile != best and (took := seconds(tile)) < fastest:
+            best, fastest = tile, took
+            tile = min(2 * best, share) if larger else best // 2
+        if best != began:
             break
     return best
 

@@ -7,7 +7,7 @@ step sizes, burns in, and records. What it returns is plain arrays with named ax
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import jax
@@ -99,8 +99,11 @@ def sample(
     report = progress_fn or (lambda phase, done, total: None)
     state = engine.start(starting_weights(engine, start, minimiser))
     rungs = engine.rungs(_first_step(engine))
+    tuning = tuning or Tuning()
+    # What is tuned before the replicas have settled will be tuned again: no need to check it.
+    roughly = replace(tuning, check_trajectories=1, max_checks=1)
     for part in (burn_in // 2, burn_in - burn_in // 2):
-        state, rungs, _ = engine.tune(state, rungs, tuning)
+        state, rungs, _ = engine.tune(state, rungs, roughly)
         for done in range(part):
             state, _ = engine.round(state, rungs)
             report("burn-in", done + 1, part)

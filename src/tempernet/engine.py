@@ -152,7 +152,7 @@ class Engine:
         """
         tuning = tuning or Tuning()
         key = jax.random.fold_in(self._key(TUNING), state.round)
-        moving = state._replace(round=jnp.int32(0))
+        moving = state._replace(round=jax.device_put(np.int32(0), self.layout.everywhere))
 
         def measure(step_sizes: np.ndarray) -> np.ndarray:
             nonlocal moving

@@ -13,14 +13,14 @@ import numpy as np
 from jax import Array
 
 from tempernet import tuning as rules
-from tempernet.errors import ConfigError, NumericsError
+from tempernet.errors import ConfigError, NumericsError, check_count
 from tempernet.exchange import SWEEPS
 from tempernet.hmc import Dynamics, Kernel
 from tempernet.integrator import Point, velocity_verlet
 from tempernet.mesh import DATA, Layout, example_specs, make_mesh, over_replicas
 from tempernet.minimise import Minimiser, Minimum
 from tempernet.networks import Weights
-from tempernet.paths import Path
+from tempernet.paths import Path, numbers
 from tempernet.priors import per_leaf
 from tempernet.rounds import Record, RoundFn, Rungs, State, by_rung, make_round
 from tempernet.target import Batch, Score, Target, score_fn
@@ -60,12 +60,11 @@ class Engine:
         tile: int | None = None,
         reproducible: bool = False,
     ) -> None:
-        if copies < 1:
-            raise ConfigError(f"copies must be at least 1, got {copies}")
+        check_count("copies", copies)
         if exchange not in SWEEPS:
             raise ConfigError(f"exchange must be one of {', '.join(SWEEPS)}, got {exchange!r}")
-        if tile is not None and tile < 1:
-            raise ConfigError(f"tile must be at least 1, got {tile}")
+        if tile is not None:
+            check_count("tile", tile)
         if reproducible and (data_devices != 1 or tile not in (None, 1)):
             raise ConfigError(
                 f"reproducible needs tile 1 and data_devices 1, got tile {tile} and data_devices {data_devices}"
@@ -105,9 +104,12 @@ class Engine:
 
     def rungs(self, step_sizes: Any) -> Rungs:
         """The path's coefficients with reduced step sizes, one or K of them."""
-        sizes = np.broadcast_to(np.asarray(step_sizes, np.float64), (self.num_rungs,))
-        if not np.all((sizes > 0) & np.isfinite(sizes)):
+        given = numbers("step sizes", step_sizes)
+        if given.shape not in ((), (1,), (self.num_rungs,)):
+            raise ConfigError(f"step sizes must be one number or {self.num_rungs}, got shape {given.shape}")
+        if not np.all((given > 0) & np.isfinite(given)):
             raise ConfigError(f"step sizes must be positive and finite, got {step_sizes}")
+        sizes = np.broadcast_to(given, (self.num_rungs,))
         dtype = jnp.result_type(*jax.tree.leaves(self.target.prior.like))
         return Rungs(jnp.asarray(self.path.coefficients, dtype), jnp.asarray(sizes, dtype))
 
@@ -121,6 +123,11 @@ class Engine:
 
     def start(self, weights: Weights) -> State:
         """A state with these weights (leading axis R), replica i of each copy at rung i."""
+        leading = {np.shape(leaf)[:1] for leaf in jax.tree.leaves(weights)}
+        if leading != {(self.num_replicas,)}:
+            raise ConfigError(
+                f"a start needs weights of {self.num_replicas} replicas on the leading axis, got {leading}"
+            )
         self._must_hold(
             jax.vmap(self.target.prior.contains)(weights),
             ConfigError,
@@ -133,7 +140,7 @@ class Engine:
             "have an energy that is not finite; check the data and the energy function at these weights",
         )
         replica_at = np.tile(np.arange(self.num_rungs, dtype=np.int32), (self.copies, 1))
-        return State(point, *jax.device_put((replica_at, np.int32(0)), self.layout.everywhere))
+        return self._placed(State(point, jnp.asarray(replica_at), jnp.int32(0)))
 
     def minimise(self, weights: Weights, minimiser: Minimiser | None = None) -> Minimum:
         """Minimise E from all of these weights at once (leading axis R); results in the same order."""
@@ -142,7 +149,7 @@ class Engine:
 
     def round(self, state: State, rungs: Rungs) -> tuple[State, Record]:
         """One round: N_traj trajectories of every replica, then one exchange sweep."""
-        return self._main_round(self._key(TRAJECTORY), state, rungs, self._data)
+        return self._main_round(self._key(TRAJECTORY), self._placed(state), rungs, self._data)
 
     def tune(self, state: State, rungs: Rungs, tuning: Tuning | None = None) -> tuple[State, Rungs, np.ndarray]:
         """Find step sizes for every rung; returns (state, rungs, measured acceptance (K,)).
@@ -152,7 +159,7 @@ class Engine:
         """
         tuning = tuning or Tuning()
         key = jax.random.fold_in(self._key(TUNING), state.round)
-        moving = state._replace(round=jax.device_put(np.int32(0), self.layout.everywhere))
+        moving = self._placed(state._replace(round=jnp.int32(0)))
 
         def measure(step_sizes: np.ndarray) -> np.ndarray:
             nonlocal moving
@@ -243,14 +250,21 @@ class Engine:
             return Kernel(evaluate_fn, self.path.terms_fn, self.target.prior, self.masses, dynamics)
 
         round_fn = make_round(kernel_fn, SWEEPS[exchange], self.layout, self.copies, self._specs)
-        # Fixed layouts, so that a state fresh from a start, a round or a file needs no second compilation.
-        everywhere, by_replica = self.layout.everywhere, self.layout.by_replica
-        state: Any = (by_replica, everywhere, everywhere)
+        everywhere = self.layout.everywhere
         return jax.jit(
             round_fn,
-            in_shardings=(everywhere, State(*state), everywhere, self.layout.shardings(self._specs)),
-            out_shardings=(State(*state), everywhere),
+            in_shardings=(everywhere, self._state_shardings, everywhere, self.layout.shardings(self._specs)),
+            out_shardings=(self._state_shardings, everywhere),
         )
+
+    @property
+    def _state_shardings(self) -> State:
+        """Fixed layouts, so that a state fresh from a start, a round or a file needs no second compilation."""
+        parts: Any = (self.layout.by_replica, self.layout.everywhere, self.layout.everywhere)
+        return State(*parts)
+
+    def _placed(self, state: State) -> State:
+        return State(*(jax.device_put(part, where) for part, where in zip(state, self._state_shardings, strict=True)))
 
     def _evaluate(self, weights: Weights, data: Any) -> Point:
         """E and its gradient; where the examples are split, the sum of what each part gives."""

@@ -1,5 +1,10 @@
 """The exceptions a user can meet: each message says what was given, what is allowed and what to do."""
 
+from __future__ import annotations
+
+import operator
+from typing import Any
+
 
 class TempernetError(Exception):
     """Base of every error that tempernet raises on purpose."""
@@ -15,3 +20,13 @@ class DataError(TempernetError, ValueError):
 
 class NumericsError(TempernetError, ArithmeticError):
     """A computation produced numbers that cannot be trusted."""
+
+
+def check_count(name: str, value: Any, least: int = 1) -> None:
+    """Raise a ConfigError unless the value is a whole number of at least `least`."""
+    try:
+        good = operator.index(value) >= least and not isinstance(value, bool)
+    except TypeError:
+        good = False
+    if not good:
+        raise ConfigError(f"{name} must be a whole number, at least {least}, got {value!r}")

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tempernet.errors import ConfigError
+from tempernet.errors import ConfigError, check_count
 from tempernet.integrator import EvaluateFn, Point, velocity_verlet
 from tempernet.networks import Weights, cut
 from tempernet.paths import TermsFn
@@ -35,8 +35,7 @@ class Dynamics:
 
     def __post_init__(self) -> None:
         for name in ("num_steps", "num_trajectories"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+            check_count(name, getattr(self, name))
         if self.walls not in ("reflect", "reject"):
             raise ConfigError(f'walls must be "reflect" or "reject", got {self.walls!r}')
         if not 0 <= self.jitter < 1:

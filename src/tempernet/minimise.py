@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from tempernet.errors import ConfigError
+from tempernet.errors import ConfigError, check_count
 from tempernet.hmc import select
 from tempernet.integrator import EvaluateFn, Point, kick
 from tempernet.networks import Weights
@@ -32,10 +32,9 @@ class Minimiser:
     def __post_init__(self) -> None:
         if self.method not in ("fire", "alg3"):
             raise ConfigError(f'method must be "fire" or "alg3", got {self.method!r}')
-        if not self.time_step > 0:
-            raise ConfigError(f"time_step must be positive, got {self.time_step}")
-        if self.max_gradients < 1:
-            raise ConfigError(f"max_gradients must be at least 1, got {self.max_gradients}")
+        if not 0 < self.time_step < math.inf:
+            raise ConfigError(f"time_step must be positive and finite, got {self.time_step}")
+        check_count("max_gradients", self.max_gradients)
         if math.isnan(self.tolerance):
             raise ConfigError("tolerance must be a number, got nan")
 
@@ -122,6 +121,8 @@ def _fire_step(search: _Search, evaluate_fn: EvaluateFn, half_width: Weights | N
     momentum = kick(momentum, point.gradient, dt)
     weights = jax.tree.map(lambda w, p: w + dt * p, point.weights, momentum)
     if half_width is not None:
+        # A weight that runs into a wall stops there, or its lost momentum would go on counting as downhill.
+        momentum = jax.tree.map(lambda w, p, h: jnp.where(jnp.abs(w) > h, 0, p), weights, momentum, half_width)
         weights = jax.tree.map(lambda w, h: jnp.clip(w, -h, h), weights, half_width)
     trial = evaluate_fn(weights)
     good = trial.energy - point.energy <= jnp.abs(point.energy)

@@ -14,7 +14,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -65,8 +65,13 @@ class MLP:
     output: Literal["linear", "logistic"] = "linear"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sizes", tuple(self.sizes))
-        if len(self.sizes) < 2 or any(not isinstance(s, int) or s < 1 for s in self.sizes):
+        if isinstance(self.sizes, Iterable):
+            object.__setattr__(self, "sizes", tuple(self.sizes))
+        if (
+            not isinstance(self.sizes, tuple)
+            or len(self.sizes) < 2
+            or any(not isinstance(s, int) or s < 1 for s in self.sizes)
+        ):
             raise ConfigError(
                 f"MLP sizes must be at least two positive whole numbers, input to output, got {self.sizes}"
             )
@@ -173,7 +178,7 @@ def from_equinox(make_module: Callable[[Array], Any]) -> FunctionNetwork:
     """
     import equinox as eqx
 
-    static = eqx.filter(eqx.filter_eval_shape(make_module, jax.random.key(0)), _is_inexact, inverse=True)
+    static = eqx.filter(make_module(jax.random.key(0)), eqx.is_inexact_array, inverse=True)
 
     def init_fn(key: Array) -> Weights:
         return eqx.filter(make_module(key), eqx.is_inexact_array)
@@ -182,10 +187,6 @@ def from_equinox(make_module: Callable[[Array], Any]) -> FunctionNetwork:
         return jax.vmap(eqx.combine(weights, static))(inputs)
 
     return FunctionNetwork(init_fn, logits_fn)
-
-
-def _is_inexact(leaf: Any) -> bool:
-    return hasattr(leaf, "dtype") and jnp.issubdtype(leaf.dtype, jnp.inexact)
 
 
 def cut(flat: Array, like: Weights) -> Weights:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -42,9 +43,8 @@ class Path:
 
 def temperature_path(temperatures: Sequence[float] | np.ndarray) -> Path:
     """Eq. 10 on a ladder: one term E, c = 1/T. Temperatures increase; inf is the prior."""
-    values = np.asarray(temperatures, dtype=np.float64)
-    # Positive and increasing, and not NaN: comparisons with NaN are false.
-    if values.ndim != 1 or values.size == 0 or not np.all(values > 0) or not np.all(np.diff(values) > 0):
+    values = numbers("temperatures", temperatures)
+    if not _increasing(values) or not np.all(values > 0):
         raise ConfigError(f"temperatures must be increasing and positive (inf is allowed last), got {_listed(values)}")
     return Path("temperature", values, 1.0 / values[:, None], _energy_alone)
 
@@ -60,8 +60,8 @@ def geometric_temperatures(low: float, high: float, num: int) -> np.ndarray:
 
 def beta_path(betas: Sequence[float] | np.ndarray) -> Path:
     """From the prior (beta = 0) towards the posterior (beta = 1): one term E, c = beta."""
-    values = np.asarray(betas, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0 or not np.all(values >= 0) or not np.all(np.diff(values) > 0):
+    values = numbers("betas", betas)
+    if not _increasing(values) or not np.all(values >= 0):
         raise ConfigError(f"betas must be increasing and not negative, got {_listed(values)}")
     if not np.all(np.isfinite(values)):
         raise ConfigError(f"betas must be finite, got {_listed(values)}")
@@ -76,8 +76,8 @@ def bridge_path(
     `centre` is w0 and `stiffness` the diagonal k, one value for each weight. J(w0), the constant that Eq. 21
     carries along, shifts every rung alike and is left to the estimator.
     """
-    values = np.asarray(lambdas, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0 or not np.all(np.diff(values) > 0):
+    values = numbers("lambdas", lambdas)
+    if not _increasing(values):
         raise ConfigError(f"lambdas must be increasing, got {_listed(values)}")
     if not (values[0] >= 0 and values[-1] <= 1):
         raise ConfigError(f"lambdas must lie in 0..1, got {_listed(values)}")
@@ -88,6 +88,19 @@ def bridge_path(
         return jnp.stack([energy - centre_energy, quadratic])
 
     return Path("lambda", values, np.stack([1 - values, values], axis=1), terms_fn)
+
+
+def numbers(name: str, values: Any) -> np.ndarray:
+    """The values as an array of floats."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{name} must be numbers, got {values!r}") from error
+
+
+def _increasing(values: np.ndarray) -> bool:
+    """One axis, not empty, strictly increasing and without NaN: comparisons with NaN are false."""
+    return values.ndim == 1 and values.size > 0 and not np.isnan(values[0]) and bool(np.all(values[1:] > values[:-1]))
 
 
 def _energy_alone(weights: Weights, energy: Array) -> Array:

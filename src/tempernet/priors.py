@@ -124,7 +124,10 @@ def per_leaf(name: str, values: Any, like: Weights) -> Weights:
         ) from error
 
     def check(value: Any, leaf: Any) -> np.ndarray:
-        array = np.asarray(value, dtype=np.dtype(leaf.dtype))
+        try:
+            array = np.asarray(value, dtype=np.dtype(leaf.dtype))
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"{name} must be positive numbers, got {value!r}") from error
         try:
             fits = np.broadcast_shapes(array.shape, leaf.shape) == tuple(leaf.shape)
         except ValueError:

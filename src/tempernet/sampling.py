@@ -15,7 +15,7 @@ import numpy as np
 
 from tempernet.data import Examples
 from tempernet.engine import Engine
-from tempernet.errors import ConfigError
+from tempernet.errors import ConfigError, check_count
 from tempernet.minimise import Minimiser
 from tempernet.networks import Weights
 from tempernet.paths import temperature_path
@@ -90,11 +90,9 @@ def sample(
     >>> samples = sample(target, [0.3, 1, 3, 10], rounds=200, test=data.test)
     >>> loss, error = samples.test_loss
     """
-    for name, value in (("rounds", rounds), ("score_every", score_every)):
-        if value < 1:
-            raise ConfigError(f"{name} must be at least 1, got {value}")
-    if burn_in < 0:
-        raise ConfigError(f"burn_in must not be negative, got {burn_in}")
+    check_count("rounds", rounds)
+    check_count("score_every", score_every)
+    check_count("burn_in", burn_in, least=0)
     engine = Engine(target, temperature_path(temperatures), copies=copies, **engine_options)
     report = progress_fn or (lambda phase, done, total: None)
     state = engine.start(starting_weights(engine, start, minimiser))

@@ -19,7 +19,7 @@ from jax import Array
 
 from tempernet.data import Examples
 from tempernet.errors import ConfigError, DataError
-from tempernet.networks import Network, Weights
+from tempernet.networks import Network, Weights, template
 from tempernet.priors import Prior
 
 
@@ -50,7 +50,7 @@ class Target:
     def classifier(cls, network: Network, examples: Examples, prior: Prior) -> Target:
         """The sum of cross-entropies of a network over labelled examples (Eq. 9)."""
         classes = check_network(network, examples)
-        _check_prior_holds_init(network, prior)
+        _check_prior(network, prior)
         batch = make_batch(network, examples, classes)
         return cls(classifier_energy(network), prior, network.init, batch, network)
 
@@ -162,8 +162,14 @@ def check_network(network: Network, examples: Examples) -> int:
     return classes
 
 
-def _check_prior_holds_init(network: Network, prior: Prior) -> None:
-    """The box must hold the initial weights, which lie in ±1/sqrt(k) by the protocol; checked on 8 draws."""
+def _check_prior(network: Network, prior: Prior) -> None:
+    """The prior must be over this network's weights, and a box must hold the initial ones; checked on 8 draws."""
+    wanted, given = _shapes(template(network)), _shapes(prior.like)
+    if wanted != given:
+        raise ConfigError(
+            f"the prior is over weights of shapes {given}, the network has {wanted}; build the prior with "
+            f"{type(prior).__name__}.for_network(network, ...)"
+        )
     if prior.half_width is None:
         return
     draws = jax.jit(jax.vmap(network.init))(jax.random.split(jax.random.key(0), 8))
@@ -174,6 +180,11 @@ def _check_prior_holds_init(network: Network, prior: Prior) -> None:
             f"the prior is narrower than the initial weights: one starts at {ratio:.3g} times the wall; widen the "
             f"box (a factor of at least 1 in UniformBox.for_network) or draw smaller weights"
         )
+
+
+def _shapes(like: Weights) -> dict[str, tuple[int, ...]]:
+    leaves, _ = jax.tree.flatten_with_path(like)
+    return {jax.tree_util.keystr(path): tuple(leaf.shape) for path, leaf in leaves}
 
 
 class Score(NamedTuple):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tempernet.errors import ConfigError
+from tempernet.errors import ConfigError, check_count
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,7 @@ class Tuning:
         if not 0 < self.low < self.high < 1:
             raise ConfigError(f"tuning needs 0 < low < high < 1, got {self.low}, {self.high}")
         for name in ("search_trajectories", "check_trajectories", "max_checks"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, got {getattr(self, name)}")
+            check_count(name, getattr(self, name))
 
     @property
     def target(self) -> float:

@@ -119,7 +119,7 @@ def test_two_weights_on_real_images_against_quadrature(walls: str) -> None:
         devices=2,
         tile=96,
     )
-    edge = float(target.prior.half_width["weight"])
+    edge = float(jax.tree.leaves(target.prior.half_width)[0])
     cells = 600
     axis = edge * (2 * (np.arange(cells) + 0.5) / cells - 1)
     grid = np.stack(np.meshgrid(axis, axis), axis=-1).reshape(-1, 1, 2).astype(np.float32)

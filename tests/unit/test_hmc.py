@@ -185,8 +185,8 @@ def test_the_slope_is_the_gradient_of_the_potential() -> None:
         kernel = Kernel(evaluator(quartic), path.terms_fn, prior, MASSES, Dynamics())
         coefficients = jnp.array([0.6, 0.4])
         weights = jax.tree.map(jnp.asarray, START)
-        slope = kernel.slope(kernel.evaluate_fn(weights), coefficients)
-        expected = jax.grad(lambda w: kernel.potential(w, quartic(w), coefficients))(weights)
+        slope = jax.jit(lambda w: kernel.slope(kernel.evaluate_fn(w), coefficients))(weights)
+        expected = jax.jit(jax.grad(lambda w: kernel.potential(w, quartic(w), coefficients)))(weights)
         jax.tree.map(lambda f, e: np.testing.assert_allclose(f, e, rtol=1e-12), slope, expected)
         quadratic = sum(1.5 * 0.25 * leaf.size for leaf in START.values())
         by_terms = 0.6 * (float(quartic(weights)) - 0.7) + 0.4 * quadratic

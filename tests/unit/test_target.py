@@ -48,7 +48,7 @@ def numpy_losses(network: MLP, weights: Any, examples: Examples) -> tuple[np.nda
 
 def spread(network: MLP, seed: int = 1) -> Any:
     """Weights well away from the initialisation, so that scores differ between examples."""
-    return jax.tree.map(lambda leaf: 4 * leaf, network.init(jax.random.key(seed)))
+    return jax.tree.map(lambda leaf: 4 * leaf, jax.jit(network.init)(jax.random.key(seed)))
 
 
 @pytest.mark.parametrize("network", [LINEAR, LOGISTIC])
@@ -58,7 +58,7 @@ def test_energy_is_the_sum_of_cross_entropies(network: MLP, first: bool) -> None
     target = Target.classifier(used, EXAMPLES, UniformBox.for_network(network))
     weights = spread(network)
     losses, _ = numpy_losses(network, weights, EXAMPLES)
-    assert float(target.energy(weights)) == pytest.approx(losses.sum(), rel=1e-5)
+    assert float(jax.jit(target.energy)(weights)) == pytest.approx(losses.sum(), rel=1e-5)
     assert target.num_examples == 7
 
 
@@ -85,7 +85,7 @@ def test_gradient_of_a_classifier_is_that_of_finite_differences(network: MLP) ->
             return target.energy_fn(unravel(at), data)
 
         expected = finite_differences(energy_fn, np.asarray(flat))
-        np.testing.assert_allclose(jax.grad(energy_fn)(flat), expected, rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(jax.jit(jax.grad(energy_fn))(flat), expected, rtol=1e-7, atol=1e-8)
 
 
 def test_gradient_of_a_users_energy_is_that_of_finite_differences() -> None:
@@ -112,19 +112,18 @@ def test_a_users_energy_starts_from_its_prior_unless_told() -> None:
 
 
 @pytest.mark.parametrize("first", [False, True])
-@pytest.mark.parametrize("parts", [1, 2, 4, 7])
+@pytest.mark.parametrize("parts", [2, 4])
 def test_data_padded_for_a_split_gives_the_same_energy(parts: int, first: bool) -> None:
     network = examples_first(LINEAR) if first else LINEAR
     target = Target.classifier(network, EXAMPLES, UniformBox.for_network(LINEAR))
     weights = spread(LINEAR)
+    energy_fn = jax.jit(target.energy_fn)
     padded, axes = target.split_data(parts)
     assert padded.weight.shape == (-(-7 // parts) * parts,)
-    whole = float(target.energy(weights))
-    assert float(target.energy_fn(weights, padded)) == pytest.approx(whole, rel=1e-6)
+    whole = float(energy_fn(weights, target.data))
+    assert float(energy_fn(weights, padded)) == pytest.approx(whole, rel=1e-6)
     pieces = jax.tree.map(lambda leaf, axis: np.split(leaf, parts, axis), padded, axes)
-    each = [
-        float(target.energy_fn(weights, Batch(*(pieces[leaf][part] for leaf in range(3))))) for part in range(parts)
-    ]
+    each = [float(energy_fn(weights, Batch(*(pieces[leaf][part] for leaf in range(3))))) for part in range(parts)]
     assert sum(each) == pytest.approx(whole, rel=1e-6)
 
 
@@ -138,7 +137,7 @@ def test_score_in_pieces_is_the_score_of_plain_numpy(piece: int, pieces: int, fi
     weights = (*weights[:-1], weights[-1]._replace(bias=bias))
     held_out = hold_out(network, EXAMPLES, piece)
     assert held_out.weight.shape == (pieces, min(piece, 7))
-    score = score_fn(network)(weights, held_out)
+    score = jax.jit(score_fn(network))(weights, held_out)
     losses, correct = numpy_losses(LINEAR, weights, EXAMPLES)
     assert 0 < correct.mean() < 1
     assert float(score.loss) == pytest.approx(losses.mean(), rel=1e-5)
@@ -149,7 +148,7 @@ def test_the_uninformed_loss_is_the_log_of_the_number_of_classes() -> None:
     assert uninformed_loss(10) == pytest.approx(2.302585093)
     weights = jax.tree.map(jnp.zeros_like, LINEAR.init(jax.random.key(0)))
     target = Target.classifier(LINEAR, EXAMPLES, UniformBox.for_network(LINEAR))
-    assert float(target.energy(weights)) / 7 == pytest.approx(uninformed_loss(CLASSES), rel=1e-6)
+    assert float(jax.jit(target.energy)(weights)) / 7 == pytest.approx(uninformed_loss(CLASSES), rel=1e-6)
 
 
 def test_a_loss_near_zero_is_precise_for_scores_of_any_size() -> None:

@@ -11,7 +11,7 @@ COLDEST, HOTTEST = 0.01, 100.0
 STEP_SIZE = 1e-3
 """Reduced units; the same for all rungs and samplers, and irrelevant to the time."""
 
-STEPS = {50: 100, 500: 20, 5000: 4}
+STEPS = {50: 100, 500: 50, 5000: 10}
 """L for each data set: rounds of about a second."""
 QUICK_STEPS = {50: 10, 500: 4, 5000: 1}
 

@@ -198,7 +198,7 @@ class Engine:
         """The fastest tile for a network; an energy without data is small, and all replicas go at once."""
         if self.target.network is None:
             return self.num_replicas
-        num_steps = min(20, max(2, 1000 // self.target.num_examples))
+        num_steps = min(40, max(4, 4000 // self.target.num_examples))
 
         def trajectory(weights: Weights, data: Any) -> Point:
             start = Point(weights, jnp.sum(jax.tree.leaves(weights)[0]), weights)

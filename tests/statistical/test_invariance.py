@@ -132,9 +132,9 @@ SWAP_TWINS: dict[str, Callable[..., Any]] = {
 def test_a_broken_swap_rule_is_found_out(monkeypatch: pytest.MonkeyPatch, twin: str, rule: str) -> None:
     monkeypatch.setattr(exchange, "log_swap_ratio", SWAP_TWINS[twin])
     # Trajectories so short that the exchange does most of the moving.
-    assert smallest_p(WELLS_IN_BOX, exchange=rule, step_sizes=0.15, num_steps=1, rounds=24) < REJECT_P
+    assert smallest_p(WELLS_IN_BOX, exchange=rule, step_sizes=0.15, num_steps=1, rounds=12, copies=12000) < REJECT_P
 
 
 @pytest.mark.parametrize("rule", ["even-odd", "random-pairs"])
 def test_the_right_swap_rule_passes_where_the_broken_ones_fail(rule: str) -> None:
-    assert smallest_p(WELLS_IN_BOX, exchange=rule, step_sizes=0.15, num_steps=1, rounds=24) > ACCEPT_P
+    assert smallest_p(WELLS_IN_BOX, exchange=rule, step_sizes=0.15, num_steps=1, rounds=12, copies=12000) > ACCEPT_P

@@ -1,6 +1,10 @@
 """Bayesian neural networks at finite temperature, by replica-exchange Hamiltonian Monte Carlo."""
 
+from importlib.metadata import version
+
 from tempernet.mesh import one_device_per_core
+
+__version__ = version("tempernet")
 
 one_device_per_core()
 

@@ -19,11 +19,11 @@ from tempernet.hmc import Dynamics, Kernel
 from tempernet.integrator import Point, velocity_verlet
 from tempernet.mesh import DATA, Layout, example_specs, make_mesh, over_replicas
 from tempernet.minimise import Minimiser, Minimum
-from tempernet.networks import Weights
+from tempernet.networks import Network, Weights
 from tempernet.paths import Path, numbers
 from tempernet.priors import per_leaf
 from tempernet.rounds import Record, RoundFn, Rungs, State, by_rung, make_round
-from tempernet.target import Batch, Score, Target, score_fn
+from tempernet.target import Batch, Score, Target, predict_fn, score_fn
 from tempernet.tiles import fastest_tile
 from tempernet.tuning import Tuning
 
@@ -78,7 +78,7 @@ class Engine:
         self._specs = example_specs(data, axes)
         self.layout = Layout(mesh, self.num_replicas, 1)
         self._data = self.layout.put_data(data, self._specs)
-        self._held_out: tuple[Batch, Batch] | None = None
+        self._held_out: dict[int, tuple[Batch, Batch]] = {}
         self._minimisers: dict[Minimiser, Callable[[Weights, Any], Minimum]] = {}
         if not reproducible:
             self.layout = self.layout.with_tile(tile or self._measured_tile())
@@ -102,8 +102,15 @@ class Engine:
         widths = jax.tree.map(lambda h, m: float(np.min(0.2 * h * np.sqrt(m))), half_width, self.masses)
         return min(jax.tree.leaves(widths))
 
-    def rungs(self, step_sizes: Any) -> Rungs:
-        """The path's coefficients with reduced step sizes, one or K of them."""
+    def rungs(self, step_sizes: Any, path: Path | None = None) -> Rungs:
+        """A path's coefficients with reduced step sizes, one or K of them.
+
+        Another `path` than the engine's own must have as many rungs and the same terms: rungs may move between
+        rounds, and nothing is compiled again.
+        """
+        path = path or self.path
+        if path.coefficients.shape != self.path.coefficients.shape:
+            raise ConfigError(f"a path of {self.num_rungs} rungs cannot become one of {path.num_rungs}")
         given = numbers("step sizes", step_sizes)
         if given.shape not in ((), (1,), (self.num_rungs,)):
             raise ConfigError(f"step sizes must be one number or {self.num_rungs}, got shape {given.shape}")
@@ -111,7 +118,7 @@ class Engine:
             raise ConfigError(f"step sizes must be positive and finite, got {step_sizes}")
         sizes = np.broadcast_to(given, (self.num_rungs,))
         dtype = jnp.result_type(*jax.tree.leaves(self.target.prior.like))
-        return Rungs(jnp.asarray(self.path.coefficients, dtype), jnp.asarray(sizes, dtype))
+        return Rungs(jnp.asarray(path.coefficients, dtype), jnp.asarray(sizes, dtype))
 
     def init_weights(self) -> Weights:
         """Starting weights of all replicas by the target's `init_fn` (leading axis R)."""
@@ -161,9 +168,12 @@ class Engine:
         key = jax.random.fold_in(self._key(TUNING), state.round)
         moving = self._placed(state._replace(round=jnp.int32(0)))
 
+        def with_steps(step_sizes: np.ndarray) -> Rungs:
+            return rungs._replace(step_sizes=jnp.asarray(step_sizes, rungs.step_sizes.dtype))
+
         def measure(step_sizes: np.ndarray) -> np.ndarray:
             nonlocal moving
-            moving, record = self._tuning_round(key, moving, self.rungs(step_sizes), self._data)
+            moving, record = self._tuning_round(key, moving, with_steps(step_sizes), self._data)
             return np.asarray(record.info.acceptance, np.float64).mean(axis=0)
 
         largest = self.largest_step
@@ -179,20 +189,48 @@ class Engine:
             search = rules.check_step(search, acceptance, trajectories, tuning, largest)
             step_sizes = rules.found(search, largest)
             acceptance = np.mean([measure(step_sizes) for _ in range(trajectories)], axis=0)
-        return moving._replace(round=state.round), self.rungs(step_sizes), acceptance
+        return moving._replace(round=state.round), with_steps(step_sizes), acceptance
 
     def score(self, state: State, held_out: Batch) -> Score:
         """Loss and accuracy on a held-out set (from `hold_out`), in the order of rungs: (copies, K)."""
-        if self._held_out is None or self._held_out[0] is not held_out:
-            specs = example_specs(held_out)
-            self._held_out = (held_out, self.layout.put_data(held_out, specs))
-        score = self._unpad(self._score(state.point.weights, self._held_out[1]))
+        score = self._unpad(self._score(state.point.weights, self._on_devices(held_out)))
         return jax.tree.map(lambda leaf: by_rung(leaf.reshape(self.copies, self.num_rungs), state.replica_at), score)
+
+    def predict(self, state: State, held_out: Batch) -> tuple[Score, np.ndarray]:
+        """As `score`, and the softmax outputs of every rung: (copies, K, examples, classes)."""
+        score, probabilities = self._unpad(self._predict(state.point.weights, self._on_devices(held_out)))
+        shaped = jax.tree.map(lambda leaf: leaf.reshape(self.copies, self.num_rungs, *leaf.shape[1:]), score)
+        counts = np.asarray(held_out.weight).reshape(-1) > 0
+        rows = self._rows_by_rung(state)
+        return (
+            jax.tree.map(lambda leaf: by_rung(leaf, state.replica_at), shaped),
+            np.asarray(probabilities)[rows][:, :, counts],
+        )
+
+    def mean_squares(self, state: State) -> Array:
+        """Mean square weight of each layer in units of the prior's: (copies, K, layers).
+
+        A layer is a child of the weights' pytree. The unit is the half-width of a box, where the prior itself has 1/3,
+        or the standard deviation of a Gaussian, where it has 1.
+        """
+        squares = self._unpad(self._mean_squares(state.point.weights))
+        return by_rung(squares.reshape(self.copies, self.num_rungs, -1), state.replica_at)
 
     def weights_at(self, state: State, rung: int) -> Weights:
         """The weights that sit at a rung: leading axis copies."""
-        rows = np.arange(self.copies) * self.num_rungs + np.asarray(state.replica_at)[:, rung]
+        rows = self._rows_by_rung(state)[:, rung]
         return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.point.weights)
+
+    def _rows_by_rung(self, state: State) -> np.ndarray:
+        """The row of the replica that sits at each rung: (copies, K)."""
+        return np.arange(self.copies)[:, None] * self.num_rungs + np.asarray(state.replica_at)
+
+    def _on_devices(self, held_out: Batch) -> Batch:
+        """A held-out set laid out on the mesh, once."""
+        if id(held_out) not in self._held_out:
+            # The set itself is kept as well, so that its id stays taken.
+            self._held_out[id(held_out)] = (held_out, self.layout.put_data(held_out, example_specs(held_out)))
+        return self._held_out[id(held_out)][1]
 
     def _measured_tile(self) -> int:
         """The fastest tile for a network; an energy without data is small, and all replicas go at once."""
@@ -230,9 +268,30 @@ class Engine:
 
     @functools.cached_property
     def _score(self) -> Callable[[Weights, Batch], Score]:
+        return self._compiled_score(score_fn)
+
+    @functools.cached_property
+    def _predict(self) -> Callable[[Weights, Batch], tuple[Score, Array]]:
+        return self._compiled_score(predict_fn)
+
+    def _compiled_score(self, make_fn: Callable[[Network], Any]) -> Callable[[Weights, Batch], Any]:
         if self.target.network is None:
             raise ConfigError("this target has no network to score; only classifiers have a held-out loss")
-        return jax.jit(over_replicas(score_fn(self.target.network), self.layout, example_specs(Batch(0, 0, 0))))
+        return jax.jit(over_replicas(make_fn(self.target.network), self.layout, example_specs(Batch(0, 0, 0))))
+
+    @functools.cached_property
+    def _mean_squares(self) -> Callable[[Weights], Array]:
+        like = self.target.prior.like
+        _, top = jax.tree.flatten(like, is_leaf=lambda node: node is not like)
+
+        def mean_squares(weights: Weights) -> Array:
+            scaled = jax.tree.map(lambda w, s: jnp.square(w / s), weights, self.target.prior.scale)
+            layers = [jax.tree.leaves(layer) for layer in top.flatten_up_to(scaled)]
+            return jnp.stack(
+                [sum(jnp.sum(leaf) for leaf in layer) / sum(leaf.size for leaf in layer) for layer in layers]
+            )
+
+        return jax.jit(jax.vmap(mean_squares))
 
     def _compiled_minimiser(self, minimiser: Minimiser) -> Callable[[Weights, Any], Minimum]:
         def run(start: Weights, data: Any) -> Minimum:

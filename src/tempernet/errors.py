@@ -22,6 +22,10 @@ class NumericsError(TempernetError, ArithmeticError):
     """A computation produced numbers that cannot be trusted."""
 
 
+class StoreError(TempernetError, OSError):
+    """A run folder cannot be written, read or trusted."""
+
+
 def check_count(name: str, value: Any, least: int = 1) -> None:
     """Raise a ConfigError unless the value is a whole number of at least `least`."""
     try:

@@ -29,6 +29,8 @@ class UniformBox:
 
     half_width: Weights
     like: Weights
+    mean_square = 1 / 3
+    """Of a weight in units of `scale`, under the prior."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "half_width", per_leaf("half_width", self.half_width, self.like))
@@ -43,6 +45,11 @@ class UniformBox:
         like = template(network)
         factors = per_leaf("factor", factor, like)
         return cls(jax.tree.map(lambda f, k: f / np.sqrt(k), factors, network.fan_in()), like)
+
+    @property
+    def scale(self) -> Weights:
+        """The unit in which slow observables are given: the half-width."""
+        return self.half_width
 
     @property
     def log_volume(self) -> float:
@@ -73,6 +80,8 @@ class Gaussian:
 
     std: Weights
     like: Weights
+    mean_square = 1.0
+    """Of a weight in units of `scale`, under the prior."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "std", per_leaf("std", self.std, self.like))
@@ -81,6 +90,11 @@ class Gaussian:
     def for_network(cls, network: Network, std: Any = 1.0) -> Gaussian:
         """A Gaussian over a network's weights; `std` is one number or a prefix of the weights' pytree."""
         return cls(std, template(network))
+
+    @property
+    def scale(self) -> Weights:
+        """The unit in which slow observables are given: the standard deviation."""
+        return self.std
 
     @property
     def half_width(self) -> None:

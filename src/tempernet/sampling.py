@@ -96,7 +96,7 @@ def sample(
     engine = Engine(target, temperature_path(temperatures), copies=copies, **engine_options)
     report = progress_fn or (lambda phase, done, total: None)
     state = engine.start(starting_weights(engine, start, minimiser))
-    rungs = engine.rungs(_first_step(engine))
+    rungs = engine.rungs(first_step(engine))
     tuning = tuning or Tuning()
     # What is tuned before the replicas have settled will be tuned again: no need to check it.
     roughly = replace(tuning, check_trajectories=1, max_checks=1)
@@ -132,7 +132,7 @@ def starting_weights(engine: Engine, start: Start, minimiser: Minimiser | None =
     return jax.tree.map(lambda a, b: np.where(odd_copy.reshape(-1, *[1] * (a.ndim - 1)), b, a), minimised, from_prior)
 
 
-def _first_step(engine: Engine) -> float:
+def first_step(engine: Engine) -> float:
     """A step to begin tuning from: any will do, within a factor of a thousand."""
     return min(1e-2, engine.largest_step)
 

@@ -212,17 +212,36 @@ def hold_out(network: Network, examples: Examples, piece: int = 1000) -> Batch:
 
 def score_fn(network: Network) -> Callable[[Weights, Batch], Score]:
     """Mean loss and accuracy of one replica on what `hold_out` prepared."""
-    axis = class_axis(network)
-
-    def piece_sums(weights: Weights, batch: Batch) -> tuple[Array, Array]:
-        scores = network.logits(weights, batch.inputs)
-        correct = jnp.argmax(scores, axis=axis) == jnp.argmax(batch.one_hot, axis=axis)
-        loss = cross_entropy(scores, batch.one_hot, axis)
-        return jnp.sum(batch.weight * loss), jnp.sum(jnp.where(correct, batch.weight, 0))
 
     def fn(weights: Weights, pieces: Batch) -> Score:
-        loss, correct = jax.lax.map(lambda batch: piece_sums(weights, batch), pieces)
-        num_examples = jnp.sum(pieces.weight)
-        return Score(jnp.sum(loss) / num_examples, jnp.sum(correct) / num_examples)
+        return _mean(jax.lax.map(lambda batch: _sums(network, network.logits(weights, batch.inputs), batch), pieces), pieces)
 
     return fn
+
+
+def predict_fn(network: Network) -> Callable[[Weights, Batch], tuple[Score, Array]]:
+    """As `score_fn`, and the softmax outputs (examples with padding, classes)."""
+    axis = class_axis(network)
+
+    def piece(weights: Weights, batch: Batch) -> tuple[Score, Array]:
+        scores = network.logits(weights, batch.inputs)
+        return _sums(network, scores, batch), jnp.moveaxis(jax.nn.softmax(scores, axis=axis), axis, -1)
+
+    def fn(weights: Weights, pieces: Batch) -> tuple[Score, Array]:
+        sums, probabilities = jax.lax.map(lambda batch: piece(weights, batch), pieces)
+        return _mean(sums, pieces), probabilities.reshape(-1, probabilities.shape[-1])
+
+    return fn
+
+
+def _sums(network: Network, scores: Array, batch: Batch) -> Score:
+    """Sums of loss and of correct answers over the examples of a piece."""
+    axis = class_axis(network)
+    correct = jnp.argmax(scores, axis=axis) == jnp.argmax(batch.one_hot, axis=axis)
+    loss = cross_entropy(scores, batch.one_hot, axis)
+    return Score(jnp.sum(batch.weight * loss), jnp.sum(jnp.where(correct, batch.weight, 0)))
+
+
+def _mean(sums: Score, pieces: Batch) -> Score:
+    num_examples = jnp.sum(pieces.weight)
+    return Score(jnp.sum(sums.loss) / num_examples, jnp.sum(sums.accuracy) / num_examples)

@@ -1,0 +1,383 @@
+"""Settings: typed, frozen, read from TOML and `--set`, and written back out whole.
+
+A run is its `config.toml`. What is not said keeps its default; what is unknown or ill-typed is refused with the
+nearest valid name. A protocol names how the sampling is done: `default` is free, `paper` fixes what Secs. 3.3.1 and
+3.3.2 print, and a setting that contradicts it is refused, so that a result called `paper` is one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tempernet.errors import ConfigError
+
+Count = Annotated[int, Field(ge=1)]
+NotNegative = Annotated[int, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, validate_default=True)
+
+
+class Data(_Table):
+    """Which examples train, and which are held out."""
+
+    source: str = Field("mnist16", description='"mnist16" (embedded), an npz file, or a folder of idx files')
+    size: NotNegative = Field(0, description="resize images to this side; 0 keeps them")
+    n_train: NotNegative = Field(500, description="training examples, as many of each class; 0 takes all")
+    indices: str = Field("", description="file of positions in the training set, instead of n_train")
+    seed: NotNegative = Field(0, description="which subset: the same n_train and seed are the same images")
+    n_validation: NotNegative = Field(5000, description="examples held out to choose the best temperature by")
+    scored: Count = Field(2000, description="of validation and of test examples, how many are scored during the run")
+
+
+class Network(_Table):
+    """The network."""
+
+    name: str = Field("M3", description="M1, M3, M3star, or layer sizes such as 64-32-32-5 with logistic hidden units")
+    output: Literal["linear", "logistic"] = Field("linear", description="logistic squashes the last layer too, as M3star has it")
+
+
+class Prior(_Table):
+    """The prior of the weights."""
+
+    kind: Literal["box", "gaussian"] = Field("box", description="uniform in a box (Eq. 11), or normal")
+    factor: Positive = Field(50.0, description="box: sigma_i = 2 factor / sqrt(k_i), k the fan-in with the bias")
+    std: Positive = Field(1.0, description="gaussian: standard deviation of every weight")
+
+
+class Ladder(_Table):
+    """The temperatures."""
+
+    kind: Literal["adaptive", "geometric", "listed"] = Field(
+        "adaptive", description="adaptive moves the rungs during burn-in until neighbours swap equally often"
+    )
+    low: Positive = Field(0.01, description="lowest temperature")
+    high: Positive = Field(100.0, description="highest temperature")
+    num: Annotated[int, Field(ge=2)] = Field(56, description="number of temperatures N_T")
+    temperatures: tuple[float, ...] = Field((), description="listed: the temperatures, increasing; inf is the prior")
+
+
+class Dynamics(_Table):
+    """A round: trajectories of every replica, then exchange."""
+
+    num_steps: Count = Field(100, description="Verlet steps of a trajectory, L")
+    num_trajectories: Count = Field(10, description="trajectories between exchanges, N_traj")
+    walls: Literal["reflect", "reject"] = Field("reflect", description="what the walls of a box do to a trajectory")
+    jitter: Annotated[float, Field(ge=0, lt=1)] = Field(0.1, description="step size varies by this between trajectories")
+    exchange: Literal["even-odd", "random-pairs", "none"] = Field("even-odd", description="which neighbours try to swap")
+    masses: Literal["unit", "fan-in"] = Field("unit", description="masses of the weights: 1, or m_i = k_i")
+
+
+class Start(_Table):
+    """Where the replicas begin."""
+
+    weights: Literal["apart", "minimised", "prior"] = Field(
+        "apart", description="apart: every second copy from minimised weights, the others from draws of the prior"
+    )
+    minimiser: Literal["fire", "alg3"] = Field("fire", description="FIRE, or Alg. 3 as printed")
+    max_gradients: Count = Field(1000, description="budget of a minimisation")
+
+
+class Tune(_Table):
+    """Step sizes."""
+
+    low: Annotated[float, Field(gt=0, lt=1)] = Field(0.6, description="acceptance wanted, at least")
+    high: Annotated[float, Field(gt=0, lt=1)] = Field(0.7, description="and at most")
+
+
+class Run(_Table):
+    """How much, and where."""
+
+    copies: Count = Field(4, description="independent copies of the whole ladder")
+    burn_in: NotNegative = Field(100, description="rounds before the samples count")
+    rounds: Count = Field(200, description="rounds that count")
+    score_every: Count = Field(5, description="rounds between scores on held-out examples")
+    keep: NotNegative = Field(5, description="how often weights are kept and the whole test set is scored")
+    keep_temperatures: tuple[Positive, ...] = Field((), description="keep weights of the nearest rungs only; empty: all")
+    seed: int = Field(-1, ge=-1, description="seed of the sampling; -1 draws one and writes it down")
+    devices: NotNegative = Field(0, description="devices; 0 takes all cores")
+    data_devices: Count = Field(1, description="devices that split the examples of a replica")
+    reproducible: bool = Field(False, description="same bits on any number of devices, a fifth slower")
+
+
+class Output(_Table):
+    """What is written, and how often. These may change when a run is resumed."""
+
+    checkpoint_seconds: Positive = Field(60.0, description="time between checkpoints")
+    figures: bool = Field(True, description="draw figures at the end")
+
+
+class Settings(_Table):
+    """All settings of a sweep."""
+
+    protocol: Literal["default", "paper"] = Field(
+        "default", description="paper: walls, exchange, ladder, start and tuning as the paper prints them"
+    )
+    data: Data = Data()
+    network: Network = Network()
+    prior: Prior = Prior()
+    ladder: Ladder = Ladder()
+    dynamics: Dynamics = Dynamics()
+    start: Start = Start()
+    tune: Tune = Tune()
+    run: Run = Run()
+    output: Output = Output()
+
+
+PROTOCOLS: dict[str, dict[str, dict[str, Any]]] = {
+    "default": {},
+    "paper": {
+        "ladder": {"kind": "geometric"},
+        "dynamics": {"walls": "reject", "jitter": 0.0, "exchange": "random-pairs", "masses": "unit"},
+        "start": {"weights": "minimised", "minimiser": "alg3"},
+        "tune": {"low": 0.6, "high": 0.7},
+    },
+}
+"""What a protocol fixes."""
+
+_M3_LADDER = {"low": 0.01, "high": 100.0, "num": 112}
+_M3STAR_LADDER = {"low": 10**-1.5, "high": 10**1.5, "num": 84}
+_TABLE_1 = {"num_steps": 100, "num_trajectories": 10}
+
+PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
+    "quick": (
+        "a small network on 50 images: the whole study in a few minutes on two cores",
+        {
+            "data": {"n_train": 50, "n_validation": 2000, "scored": 2000},
+            "network": {"name": "256-10-10"},
+            "prior": {"factor": 5.0},
+            "ladder": {"low": 0.1, "high": 10.0, "num": 12},
+            "dynamics": {"num_steps": 50, "num_trajectories": 4},
+            "run": {"burn_in": 200, "rounds": 400, "copies": 4, "score_every": 4},
+        },
+    ),
+    **{
+        f"paper-d{n}": (
+            f"Figs. 2 and 3: M3 on D_{n}, Table 1's parameters",
+            {"data": {"n_train": n}, "network": {"name": "M3"}, "ladder": _M3_LADDER, "dynamics": _TABLE_1},
+        )
+        for n in (50, 500, 5000)
+    },
+    **{
+        f"paper-m3star-d{n}": (
+            f"Fig. 4: M3star on D_{n}, Table 1's parameters",
+            {
+                "data": {"n_train": n},
+                "network": {"name": "M3star"},
+                "prior": {"factor": 1000.0},
+                "ladder": _M3STAR_LADDER,
+                "dynamics": _TABLE_1,
+            },
+        )
+        for n in (50, 500)
+    },
+}
+"""Name -> (what it is, the settings that differ from the defaults)."""
+
+
+def resolve(
+    *,
+    preset: str | None = None,
+    file: Path | None = None,
+    protocol: str | None = None,
+    assignments: Iterable[str] = (),
+    extra: Mapping[str, Any] | None = None,
+) -> Settings:
+    """Defaults, then the preset, the file, `extra`, and `--set key=value`, each over the one before.
+
+    The protocol is the last one named; what it fixes must not be contradicted.
+    """
+    given: dict[str, Any] = {}
+    if preset is not None:
+        _merge(given, preset_settings(preset))
+    if file is not None:
+        _merge(given, read_toml(file))
+    _merge(given, dict(extra or {}))
+    for assignment in assignments:
+        _merge(given, parse_assignment(assignment))
+    if protocol is not None:
+        given["protocol"] = protocol
+    return settings_from(given)
+
+
+def settings_from(given: Mapping[str, Any]) -> Settings:
+    """Settings from nested tables, checked; the protocol's own values filled in."""
+    _refuse_unknown(given)
+    protocol = given.get("protocol", "default")
+    full = {key: dict(value) if isinstance(value, Mapping) else value for key, value in given.items()}
+    for table, fixed in PROTOCOLS.get(protocol, {}).items() if isinstance(protocol, str) else ():
+        for name, value in fixed.items():
+            said = full.setdefault(table, {}).setdefault(name, value)
+            if said != value:
+                raise ConfigError(
+                    f"{table}.{name} = {said!r} contradicts the protocol {protocol!r}, which has {value!r}; "
+                    f"leave {table}.{name} out, or choose another protocol"
+                )
+    try:
+        settings = Settings.model_validate(_as_tuples(full))
+    except ValidationError as error:
+        raise ConfigError(_first_problem(error)) from error
+    _check_together(settings)
+    return settings
+
+
+def preset_settings(name: str) -> dict[str, Any]:
+    """The settings of a preset that differ from the defaults."""
+    if name not in PRESETS:
+        raise ConfigError(f"unknown preset {name!r}{_nearest(name, PRESETS)}; there are {', '.join(PRESETS)}")
+    return PRESETS[name][1]
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise ConfigError(f"cannot read the settings {path}: {reason}; `tempernet init sweep` writes a file") from error
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}; `tempernet init sweep` shows how it looks") from error
+
+
+def parse_assignment(text: str) -> dict[str, Any]:
+    """`ladder.num=56` as nested tables; the value is TOML, or else a string as it stands."""
+    key, equals, value = text.partition("=")
+    parts = key.strip().split(".")
+    if not equals or not all(parts):
+        raise ConfigError(f"--set needs key=value, such as --set ladder.num=56, got {text!r}")
+    try:
+        parsed = tomllib.loads(f"x = {value}")["x"]
+    except (tomllib.TOMLDecodeError, KeyError):
+        parsed = value.strip()
+    nested: Any = parsed
+    for part in reversed(parts):
+        nested = {part: nested}
+    return nested
+
+
+def to_toml(settings: Settings) -> str:
+    """The settings in full, as they are written to `config.toml`."""
+    lines = [f"protocol = {_toml(settings.protocol)}"]
+    for table, values in settings.model_dump().items():
+        if isinstance(values, dict):
+            lines += ["", f"[{table}]", *(f"{name} = {_toml(value)}" for name, value in values.items())]
+    return "\n".join(lines) + "\n"
+
+
+def template() -> str:
+    """Every setting with its default and what it is for, all commented out."""
+    fields = Settings.model_fields
+    lines = [
+        "# Settings of `tempernet sweep`. Every one is at its default; take away a '#' to change it.",
+        "",
+        *_commented("protocol", fields["protocol"]),
+    ]
+    for name, field in fields.items():
+        table = field.annotation
+        if isinstance(table, type) and issubclass(table, _Table):
+            lines += ["", f"# {table.__doc__}", f"[{name}]"]
+            for key, value in table.model_fields.items():
+                lines += _commented(key, value)
+    return "\n".join(lines) + "\n"
+
+
+def differences(old: Settings, new: Settings) -> list[str]:
+    """`run.rounds: 100 -> 200` for each setting that differs."""
+    flat_old, flat_new = _flat(old.model_dump()), _flat(new.model_dump())
+    return [f"{key}: {flat_old[key]} -> {flat_new[key]}" for key in flat_old if flat_old[key] != flat_new[key]]
+
+
+def _flat(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tables.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+    return flat
+
+
+def _merge(into: dict[str, Any], new: Mapping[str, Any]) -> None:
+    for key, value in new.items():
+        if isinstance(value, Mapping) and isinstance(into.get(key), dict):
+            _merge(into[key], value)
+        else:
+            into[key] = dict(value) if isinstance(value, Mapping) else value
+
+
+def _refuse_unknown(given: Mapping[str, Any]) -> None:
+    known = list(_flat(Settings().model_dump()))
+    for name, value in given.items():
+        field = Settings.model_fields.get(name)
+        table = field is not None and isinstance(field.annotation, type) and issubclass(field.annotation, _Table)
+        if table and not isinstance(value, Mapping):
+            raise ConfigError(f"{name} is a table of settings, got {value!r}; write {name}.<setting>=...")
+        for key in [f"{name}.{inner}" for inner in value] if isinstance(value, Mapping) else [name]:
+            if key not in known:
+                raise ConfigError(f"unknown setting {key}{_nearest(key, known)}; `tempernet init sweep` lists all")
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    known = list(known)
+    # A setting is known by its last part as well: `rounds` is near `run.rounds`.
+    close = [key for key in known if key.split(".")[-1] == name.split(".")[-1]]
+    close = close or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f": did you mean {close[0]}?" if close else ""
+
+
+def _as_tuples(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """TOML's lists as tuples, and whole numbers of float settings as floats."""
+
+    def convert(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return _as_tuples(value)
+        if isinstance(value, list):
+            return tuple(float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in value)
+        return value
+
+    return {key: convert(value) for key, value in tables.items()}
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    where = ".".join(str(part) for part in problem["loc"])
+    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}"
+
+
+def _check_together(settings: Settings) -> None:
+    ladder, tune = settings.ladder, settings.tune
+    if ladder.kind == "listed":
+        if len(ladder.temperatures) < 1:
+            raise ConfigError('ladder.kind = "listed" needs ladder.temperatures, such as [0.1, 1.0, 10.0]')
+        values = np.asarray(ladder.temperatures)
+        if np.isnan(values).any() or not (values > 0).all() or not (np.diff(values) > 0).all():
+            raise ConfigError(f"ladder.temperatures must be increasing and positive, got {list(ladder.temperatures)}")
+    elif ladder.temperatures:
+        raise ConfigError(f'ladder.temperatures are for ladder.kind = "listed", got kind = "{ladder.kind}"')
+    if ladder.low >= ladder.high:
+        raise ConfigError(f"ladder.low must be below ladder.high, got {ladder.low} and {ladder.high}")
+    if tune.low >= tune.high:
+        raise ConfigError(f"tune.low must be below tune.high, got {tune.low} and {tune.high}")
+    if settings.run.reproducible and settings.run.data_devices > 1:
+        raise ConfigError(f"run.reproducible needs run.data_devices = 1, got {settings.run.data_devices}")
+
+
+def _commented(name: str, field: Any) -> list[str]:
+    return [f"# {field.description}", f"# {name} = {_toml(field.default)}"]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    if isinstance(value, float):
+        return repr(value)
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,54 @@
+"""Replica flow: how replicas wander between the ends of the ladder, followed round by round.
+
+A replica has come "from the hot end" since it was last at the hottest rung and not yet at the coldest. A round trip is
+counted when it arrives back at the coldest rung. In a well-mixing ladder the fraction of replicas that came from
+the hot end falls evenly from the hottest rung to the coldest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+COLD, HOT = 1, 2
+
+
+class Flow:
+    """Counts for (copies, K) replicas; its arrays can be saved and restored."""
+
+    def __init__(self, copies: int, rungs: int) -> None:
+        self.label = np.zeros((copies, rungs), np.int8)
+        """Which end each replica saw last: 0 neither, COLD or HOT."""
+        self.been_cold = np.zeros((copies, rungs), bool)
+        self.round_trips = np.zeros(copies, np.int64)
+        self.from_hot = np.zeros(rungs, np.int64)
+        self.from_cold = np.zeros(rungs, np.int64)
+
+    def update(self, replica: np.ndarray) -> None:
+        """One round: `replica` (copies, K) is who sits at each rung."""
+        copies = np.arange(len(replica))
+        coldest, hottest = replica[:, 0], replica[:, -1]
+        returned = (self.label[copies, coldest] == HOT) & self.been_cold[copies, coldest]
+        self.round_trips += returned
+        self.been_cold[copies, coldest] = True
+        self.label[copies, coldest] = COLD
+        self.label[copies, hottest] = HOT
+        at = np.take_along_axis(self.label, replica.astype(np.int64), axis=1)
+        self.from_hot += (at == HOT).sum(axis=0)
+        self.from_cold += (at == COLD).sum(axis=0)
+
+    @property
+    def fraction_from_hot(self) -> np.ndarray:
+        """Of the replicas that have seen an end, those that saw the hot one last: (K,), NaN where none passed."""
+        with np.errstate(invalid="ignore"):
+            return self.from_hot / (self.from_hot + self.from_cold)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For a checkpoint."""
+        return {f"flow_{name}": np.array(value) for name, value in vars(self).items()}
+
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """From a checkpoint."""
+        for name, value in vars(self).items():
+            value[...] = arrays[f"flow_{name}"]

@@ -1,0 +1,128 @@
+"""Files that are whole or not there: written under a temporary name, flushed to disk, renamed, the folder flushed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import io
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tempernet.errors import StoreError
+
+TEMPORARY = ".part"
+
+before_write: Callable[[Path, str], None] | None = None
+"""For tests only: called as (path, point) before each step of a write, to fail or to kill the process there."""
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Put `content` at `path`, replacing what is there in one step; a failure leaves what was there."""
+    part = path.with_name(path.name + TEMPORARY)
+    try:
+        _at(path, "open")
+        with part.open("wb") as file:
+            file.write(content)
+            file.flush()
+            _at(path, "flush")
+            os.fsync(file.fileno())
+        _at(path, "rename")
+        part.replace(path)
+        _at(path, "folder")
+        _flush_folder(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            part.unlink()
+        raise StoreError(_complaint(path, len(content), error)) from error
+
+
+def sha256(content: bytes) -> str:
+    """Hex digest."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def read_bytes(path: Path) -> bytes:
+    """The content of a file of a run folder."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}") from error
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Atomically, as indented JSON; numbers that are not finite become null."""
+    write_atomic(path, (json.dumps(_plain(value), indent=1, allow_nan=False) + "\n").encode())
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object."""
+    try:
+        value = json.loads(read_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{path} is damaged: it is not JSON ({error})") from error
+    if not isinstance(value, dict):
+        raise StoreError(f"{path} is damaged: it holds a {type(value).__name__}, not an object")
+    return value
+
+
+def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays as an npz archive, uncompressed."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=False, **{name: np.asarray(array) for name, array in arrays.items()})
+    return buffer.getvalue()
+
+
+def unpack(path: Path, content: bytes) -> dict[str, np.ndarray]:
+    """The arrays of an npz archive; pickled objects are refused."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        raise StoreError(f"{path} is damaged: it is not an archive of arrays ({error})") from error
+
+
+def _plain(value: Any) -> Any:
+    """JSON's types: arrays as lists, numpy's numbers as Python's, what is not finite as None."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, np.generic):
+        return _plain(value.item())
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value
+
+
+def _complaint(path: Path, size: int, error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return (
+            f"the disk is full: {path} needs {size / 1e6:.2f} MB; free some space and continue the run, "
+            f"the last checkpoint is whole"
+        )
+    return f"cannot write {path} ({size / 1e6:.2f} MB): {error.strerror}; check the folder and its permissions"
+
+
+def _at(path: Path, point: str) -> None:
+    if before_write is not None:
+        before_write(path, point)
+
+
+def _flush_folder(folder: Path) -> None:
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,128 @@
+"""Records of rounds: append-only chunks of named arrays, and a manifest with the hash of each.
+
+A chunk is an npz of arrays whose first axis is the round (or whatever a series counts). Several series live side by
+side in a folder, each with its own chunks: `rounds` has an entry every round, `scores` one now and then.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tempernet.errors import StoreError
+from tempernet.store import files
+
+MANIFEST = "manifest.json"
+VERSION = 1
+
+
+class Records:
+    """The chunks in a folder. Rows are buffered in memory until `flush`, which makes them part of the manifest."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._buffer: dict[str, list[dict[str, np.ndarray]]] = {}
+        self._chunks: list[dict[str, Any]] = self._read_manifest() if (folder / MANIFEST).exists() else []
+
+    @property
+    def buffered(self) -> int:
+        """Rows that are not yet on disk."""
+        return sum(len(rows) for rows in self._buffer.values())
+
+    def length(self, series: str) -> int:
+        """Rows of a series on disk."""
+        return sum(chunk["rows"] for chunk in self._chunks if chunk["series"] == series)
+
+    def append(self, series: str, row: dict[str, Any]) -> None:
+        """Add a row to a series."""
+        self._buffer.setdefault(series, []).append({name: np.asarray(value) for name, value in row.items()})
+
+    def flush(self) -> None:
+        """Write what is buffered: first the chunks, then the manifest."""
+        if not self._buffer:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        chunks = list(self._chunks)
+        for series, rows in self._buffer.items():
+            content = files.pack({name: np.stack([row[name] for row in rows]) for name in rows[0]})
+            start = sum(chunk["rows"] for chunk in chunks if chunk["series"] == series)
+            name = f"{series}-{start:08d}.npz"
+            files.write_atomic(self.folder / name, content)
+            chunks.append({"file": name, "series": series, "rows": len(rows), "sha256": files.sha256(content)})
+        self._commit(chunks)
+        self._buffer = {}
+
+    def load(self, series: str, skip: int = 0) -> dict[str, np.ndarray]:
+        """All rows of a series on disk from row `skip` on, stacked: name -> (rows, ...). Empty if there are none."""
+        parts, start = [], 0
+        for chunk in self._chunks:
+            if chunk["series"] != series:
+                continue
+            end = start + chunk["rows"]
+            if end > skip:
+                arrays = self._read_chunk(chunk)
+                parts.append({name: array[max(skip - start, 0) :] for name, array in arrays.items()})
+            start = end
+        if not parts:
+            return {}
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def truncate(self, lengths: dict[str, int]) -> None:
+        """Cut every series to so many rows: what was written after a checkpoint is forgotten."""
+        kept = []
+        for series in {chunk["series"] for chunk in self._chunks}:
+            start = 0
+            for chunk in (c for c in self._chunks if c["series"] == series):
+                rows = min(chunk["rows"], lengths.get(series, 0) - start)
+                start += chunk["rows"]
+                if rows == chunk["rows"]:
+                    kept.append(chunk)
+                elif rows > 0:
+                    arrays = self._read_chunk(chunk)
+                    content = files.pack({name: array[:rows] for name, array in arrays.items()})
+                    files.write_atomic(self.folder / chunk["file"], content)
+                    kept.append({**chunk, "rows": rows, "sha256": files.sha256(content)})
+        if kept != self._chunks:
+            self._commit(kept)
+        self._buffer = {}
+
+    def verify(self) -> list[str]:
+        """What is wrong with the chunks that the manifest names; empty if nothing is."""
+        problems = []
+        for chunk in self._chunks:
+            try:
+                self._read_chunk(chunk)
+            except StoreError as error:
+                problems.append(str(error))
+        return problems
+
+    def _commit(self, chunks: list[dict[str, Any]]) -> None:
+        files.write_json(self.folder / MANIFEST, {"version": VERSION, "chunks": chunks})
+        self._chunks = chunks
+
+    def _read_chunk(self, chunk: dict[str, Any]) -> dict[str, np.ndarray]:
+        path = self.folder / chunk["file"]
+        content = files.read_bytes(path)
+        if files.sha256(content) != chunk["sha256"]:
+            raise StoreError(f"{path} is damaged: its hash is not the one in {MANIFEST}")
+        return files.unpack(path, content)
+
+    def _read_manifest(self) -> list[dict[str, Any]]:
+        path = self.folder / MANIFEST
+        manifest = files.read_json(path)
+        if manifest.get("version") != VERSION:
+            raise StoreError(f"{path} has version {manifest.get('version')!r}; this tempernet reads {VERSION}")
+        chunks = manifest.get("chunks")
+        if not isinstance(chunks, list) or not all(_is_chunk(chunk) for chunk in chunks):
+            raise StoreError(f"{path} is damaged: it does not list chunks")
+        return chunks
+
+
+def _is_chunk(chunk: Any) -> bool:
+    kinds = {"file": str, "series": str, "rows": int, "sha256": str}
+    if not isinstance(chunk, dict) or set(chunk) != set(kinds):
+        return False
+    good = all(isinstance(chunk[key], kind) for key, kind in kinds.items())
+    return good and chunk["rows"] > 0 and Path(chunk["file"]).name == chunk["file"]

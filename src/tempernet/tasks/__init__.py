@@ -1,0 +1,1 @@
+"""The host loops: what the commands do with settings, an engine and a run folder."""

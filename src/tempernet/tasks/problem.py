@@ -1,0 +1,155 @@
+"""From settings to what is sampled: data, network, prior, target and the examples held out."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from tempernet import hmc, networks, priors
+from tempernet.config import Settings
+from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz
+from tempernet.engine import Engine
+from tempernet.errors import ConfigError, DataError
+from tempernet.minimise import Minimiser
+from tempernet.networks import MLP, network_by_name
+from tempernet.paths import geometric_temperatures, temperature_path
+from tempernet.target import Batch, Target, hold_out
+from tempernet.tuning import Tuning
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What a run samples, and what it is scored on."""
+
+    data: Dataset
+    network: MLP
+    target: Target
+    validation: Batch | None
+    """A seeded part of the validation set, scored during the run; None if there is none."""
+    test: Batch
+    """A seeded part of the test set, scored during the run."""
+    test_labels: np.ndarray
+    """Labels of that part."""
+    all_test: Batch
+
+
+def make_problem(settings: Settings) -> Problem:
+    """Read the data and put the target together."""
+    data = load_data(settings)
+    network = make_network(settings, data)
+    if settings.prior.kind == "box":
+        prior: priors.Prior = priors.UniformBox.for_network(network, settings.prior.factor)
+    else:
+        prior = priors.Gaussian.for_network(network, settings.prior.std)
+    if len(data.test) == 0:
+        raise DataError(
+            f"{data.name} leaves no test examples: give x_test and y_test, or train on fewer (data.n_train)"
+        )
+    scored = part(data.test, settings.data.scored, settings.data.seed)
+    validation = part(data.validation, settings.data.scored, settings.data.seed)
+    return Problem(
+        data=data,
+        network=network,
+        target=Target.classifier(network, data.train, prior),
+        validation=hold_out(network, validation) if len(validation) else None,
+        test=hold_out(network, scored),
+        test_labels=np.asarray(scored.y),
+        all_test=hold_out(network, data.test),
+    )
+
+
+def make_engine(settings: Settings, problem: Problem, tile: int | None = None) -> Engine:
+    """The engine with these settings; measures its tile unless one is given."""
+    dynamics = settings.dynamics
+    return Engine(
+        problem.target,
+        temperature_path(first_temperatures(settings)),
+        copies=settings.run.copies,
+        dynamics=hmc.Dynamics(dynamics.num_steps, dynamics.num_trajectories, dynamics.walls, dynamics.jitter),
+        exchange=dynamics.exchange,
+        masses=1.0 if dynamics.masses == "unit" else dynamics.masses,
+        seed=settings.run.seed,
+        devices=settings.run.devices or None,
+        data_devices=settings.run.data_devices,
+        tile=tile,
+        reproducible=settings.run.reproducible,
+    )
+
+
+def make_minimiser(settings: Settings) -> Minimiser:
+    """The minimiser with these settings."""
+    return Minimiser(method=settings.start.minimiser, max_gradients=settings.start.max_gradients)
+
+
+def make_tuning(settings: Settings) -> Tuning:
+    """The tuning of step sizes with these settings."""
+    return Tuning(low=settings.tune.low, high=settings.tune.high)
+
+
+def first_temperatures(settings: Settings) -> np.ndarray:
+    """The ladder that a run begins with: an adaptive one begins geometric."""
+    ladder = settings.ladder
+    if ladder.kind == "listed":
+        return np.asarray(ladder.temperatures, np.float64)
+    return geometric_temperatures(ladder.low, ladder.high, ladder.num)
+
+
+def load_data(settings: Settings) -> Dataset:
+    """The data set that the settings name, split."""
+    wanted = settings.data
+    source = _source(wanted.source, wanted.size or None)
+    indices = read_indices(Path(wanted.indices)) if wanted.indices else None
+    n_train = None if indices is not None or wanted.n_train == 0 else wanted.n_train
+    held_out = min(wanted.n_validation, _left_over(source, n_train, indices) // 2)
+    return source.split(n_train, seed=wanted.seed, indices=indices, n_validation=held_out)
+
+
+def make_network(settings: Settings, data: Dataset) -> MLP:
+    """A network by the name of the paper, or by its layer sizes."""
+    name = settings.network.name
+    network = network_by_name(name)
+    if settings.network.output == "logistic":
+        network = replace(network, output="logistic")
+    inputs = int(np.prod(data.train.x.shape[1:]))
+    if network.sizes[0] != inputs or network.sizes[-1] < data.classes:
+        raise ConfigError(
+            f"the network {name} reads {network.sizes[0]} numbers and knows {network.sizes[-1]} classes, but {data.name} "
+            f"has {inputs} and {data.classes}; give network.name = {inputs}-...-{data.classes}"
+        )
+    return network
+
+
+def model_hash(network: MLP, settings: Settings) -> str:
+    """Names the network and its prior."""
+    text = f"{networks.MLP.__name__} {network} {settings.prior!r}"
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def part(examples: Examples, number: int, seed: int) -> Examples:
+    """`number` of the examples, chosen by the seed, in their order; all of them if there are no more."""
+    if len(examples) <= number:
+        return examples
+    chosen = np.sort(np.random.default_rng([seed, 1]).choice(len(examples), number, replace=False))
+    return replace(examples, x=examples.x[chosen], y=examples.y[chosen])
+
+
+def _source(name: str, size: int | None) -> Source:
+    if name == "mnist16":
+        return mnist16() if size in (None, 16) else mnist16().resized(size or 16)
+    path = Path(name)
+    if path.is_dir():
+        return read_idx(path, size)
+    if path.suffix == ".npz" or path.is_file():
+        return read_npz(path, size)
+    raise DataError(f'data.source must be "mnist16", an npz file or a folder of idx files; there is no {name}')
+
+
+def _left_over(source: Source, n_train: int | None, indices: np.ndarray | None) -> int:
+    """Examples that do not train."""
+    total = len(source.y_train) + len(source.y_test)
+    if indices is not None:
+        return total - len(indices)
+    return total - (len(source.y_train) if n_train is None else n_train)

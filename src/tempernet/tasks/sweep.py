@@ -1,0 +1,414 @@
+"""The temperature sweep (Sec. 3.3): initialise, minimise, tune, burn in, sample; a round at a time, all of it recorded.
+
+Burn-in is a few stages, each twice as long as the one before. Between stages the step sizes are tuned again and an
+adaptive ladder moves to where the barrier measured in the stage puts it; the last half of burn-in runs on the ladder
+that the samples are taken on. A final tuning freezes the step sizes. Everything between two checkpoints is a
+function of the first, so a run that was killed goes on as if it had not been.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import tempernet
+from tempernet.config import Settings, to_toml
+from tempernet.engine import Engine
+from tempernet.errors import NumericsError
+from tempernet.flow import Flow
+from tempernet.ladders import interpolate_steps, measure_barrier, place
+from tempernet.paths import temperature_path
+from tempernet.rounds import Record, Rungs, State
+from tempernet.sampling import first_step, starting_weights
+from tempernet.store import RunFolder
+from tempernet.store.folder import CONFIG, PROVENANCE, STATUS
+from tempernet.target import uninformed_loss
+from tempernet.tasks.problem import Problem, make_engine, make_minimiser, make_problem, make_tuning, model_hash
+
+BURN_IN, SAMPLE = "burn-in", "sample"
+PHASES = ("initialise", "minimise", "tune", BURN_IN, SAMPLE)
+STATUS_SECONDS = 2.0
+SETTLING = 3
+"""The first 1/3 of a stage is not measured: the ladder has just moved."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a run tells of itself while it works."""
+
+    phase: str
+    done: int
+    total: int
+    rounds_per_second: float = float("nan")
+    seconds_left: float = float("nan")
+    worst_acceptance: float = float("nan")
+    worst_swap: float = float("nan")
+    round_trips: int = 0
+
+
+ReportFn = Callable[[Progress], None]
+
+
+@dataclass
+class Measured:
+    """Sums over the rounds of a stage, for the barrier, and for what is shown: all (K,) or (K-1,)."""
+
+    swap_probability: np.ndarray
+    swap_attempts: np.ndarray
+    energy: np.ndarray
+    acceptance: np.ndarray
+    rounds: np.ndarray
+
+    @classmethod
+    def none(cls, rungs: int) -> Measured:
+        """Nothing measured yet."""
+        pairs = np.zeros(rungs - 1)
+        return cls(pairs, pairs.copy(), np.zeros(rungs), np.zeros(rungs), np.zeros(()))
+
+    def add(self, record: Record) -> None:
+        """One more round, averaged over copies."""
+        self.swap_probability += record.swaps.probability.sum(axis=0)
+        self.swap_attempts += record.swaps.attempts.sum(axis=0)
+        self.energy += record.phi[..., 0].mean(axis=0)
+        self.acceptance += record.info.acceptance.mean(axis=0)
+        self.rounds += 1
+
+    @property
+    def swap_rate(self) -> np.ndarray:
+        """Mean swap probability of each pair; NaN where none was tried."""
+        with np.errstate(invalid="ignore"):
+            return self.swap_probability / self.swap_attempts
+
+
+@dataclass
+class Position:
+    """Where a run is: all that a checkpoint holds."""
+
+    state: State
+    temperatures: np.ndarray
+    step_sizes: np.ndarray
+    """Reduced, (K,)."""
+    tuned: bool
+    """Whether the tuning that is due at this round has been done."""
+    measured: Measured
+    flow: Flow
+    ensemble: np.ndarray
+    """Sum of softmax outputs over the scores so far: (copies, K, examples, classes)."""
+    scores: int = 0
+    finished: bool = False
+
+    @property
+    def round(self) -> int:
+        """Rounds done, burn-in included."""
+        return int(self.state.round)
+
+
+class Sweep:
+    """A sweep in a run folder."""
+
+    def __init__(self, settings: Settings, folder: RunFolder, report_fn: ReportFn | None = None) -> None:
+        self.settings, self.folder = settings, folder
+        self.report_fn = report_fn or (lambda progress: None)
+        self.records, self.kept = folder.records, folder.weights
+        self.stages = stage_ends(settings.run.burn_in)
+        self.total = settings.run.burn_in + settings.run.rounds
+        self._status_at = self._checkpoint_at = time.monotonic()
+        self._phase_began: tuple[float, int] = (time.monotonic(), 0)
+
+    def run(self) -> None:
+        """From where the folder is to the end."""
+        self._show("initialise", 0, 1)
+        self.problem = make_problem(self.settings)
+        # The tile sets the order of additions: a resumed run takes the one it began with.
+        begun = (self.folder.path / PROVENANCE).exists()
+        tile = int(self.folder.read_json(PROVENANCE)["tile"]) if begun else None
+        self.engine = make_engine(self.settings, self.problem, tile)
+        position = self._restored() or self._begun()
+        self._phase_began = (time.monotonic(), position.round)
+        while True:
+            if not position.tuned:
+                self._between_stages(position)
+            if position.round >= self.total:
+                break
+            self._one_round(position)
+            if time.monotonic() - self._checkpoint_at > self.settings.output.checkpoint_seconds:
+                self._checkpoint(position)
+        position.finished = True
+        self._checkpoint(position)
+        self.folder.log("sampling finished")
+
+    def _begun(self) -> Position:
+        """The start: weights, minimised if the settings say so, at the first ladder."""
+        engine = self.engine
+        self.folder.write_text(CONFIG, to_toml(self.settings))
+        self.folder.write_json(PROVENANCE, provenance(self.settings, self.problem, engine))
+        self.folder.log(f"started, {engine.num_replicas} replicas, protocol {self.settings.protocol}")
+        self._show("minimise", 0, 1)
+        start = self.settings.start
+        state = engine.start(starting_weights(engine, start.weights, make_minimiser(self.settings)))
+        rungs = engine.num_rungs
+        predicted = (engine.copies, rungs, len(self.problem.test_labels), self.problem.network.classes)
+        return Position(
+            state=state,
+            temperatures=np.array(engine.path.values),
+            step_sizes=np.full(rungs, first_step(engine)),
+            tuned=False,
+            measured=Measured.none(rungs),
+            flow=Flow(engine.copies, rungs),
+            ensemble=np.zeros(predicted, np.float32),
+        )
+
+    def _between_stages(self, position: Position) -> None:
+        """Move an adaptive ladder, tune, and begin the next stage, or the samples."""
+        engine, last = self.engine, position.round >= self.settings.run.burn_in
+        moving = self.settings.ladder.kind == "adaptive" and 0 < position.round and not last
+        if moving and position.measured.rounds > 0:
+            self._move_ladder(position)
+        self._show("tune", self.stages.index(position.round), len(self.stages))
+        tuning = make_tuning(self.settings)
+        if not last:
+            # What is tuned before the replicas have settled will be tuned again: no need to check it.
+            tuning = replace(tuning, check_trajectories=1, max_checks=1)
+        moved, rungs, acceptance = engine.tune(position.state, self._rungs(position), tuning)
+        if self.settings.protocol != "paper":
+            # Tuning's trajectories are so much more burn-in; in the paper they are no part of the simulation.
+            position.state = moved
+        position.step_sizes = np.asarray(rungs.step_sizes, np.float64)
+        position.measured = Measured.none(engine.num_rungs)
+        position.tuned = True
+        if last:
+            position.flow = Flow(engine.copies, engine.num_rungs)
+        self.folder.log(f"round {position.round}: tuned, acceptance {acceptance.min():.2f} to {acceptance.max():.2f}")
+        self._phase_began = (time.monotonic(), position.round)
+        self._checkpoint(position)
+
+    def _move_ladder(self, position: Position) -> None:
+        measured, old = position.measured, position.temperatures
+        barrier = measure_barrier(old, measured.swap_rate, measured.energy / measured.rounds)
+        position.temperatures = place(barrier, len(old))
+        time_steps = temperature_path(old).time_steps(position.step_sizes)
+        interpolated = interpolate_steps(old, time_steps, position.temperatures)
+        position.step_sizes = interpolated * np.sqrt(position.temperatures)
+        self.folder.log(
+            f"round {position.round}: ladder moved, barrier {barrier.total:.1f} asks for {barrier.rungs_wanted} rungs, "
+            f"swaps were {np.nanmin(measured.swap_rate):.2f} to {np.nanmax(measured.swap_rate):.2f}"
+        )
+
+    def _one_round(self, position: Position) -> None:
+        engine, run = self.engine, self.settings.run
+        began = position.round
+        sampling = began >= run.burn_in
+        position.state, on_device = engine.round(position.state, self._rungs(position))
+        squares = engine.mean_squares(position.state)
+        record = jax.device_get(on_device)
+        _must_be_finite(record, position)
+        self.records.append("rounds", _row(record, squares, position, sampling))
+        stage_start = max((end for end in self.stages if end <= began), default=0)
+        stage_end = min((end for end in self.stages if end > began), default=self.total)
+        if sampling or began - stage_start >= (stage_end - stage_start) // SETTLING:
+            position.measured.add(record)
+        position.flow.update(np.asarray(record.replica))
+        done = position.round
+        if sampling:
+            self._score(position, done - run.burn_in)
+        if done in self.stages:
+            position.tuned = False
+        self._report(position)
+
+    def _score(self, position: Position, done: int) -> None:
+        """Held-out loss now and then; a few times, on the whole test set, with the weights kept."""
+        engine, problem, run = self.engine, self.problem, self.settings.run
+        if done % run.score_every == 0:
+            test, probabilities = engine.predict(position.state, problem.test)
+            position.ensemble += probabilities
+            position.scores += 1
+            row = {"round": done, "test_loss": test.loss, "test_accuracy": test.accuracy}
+            if problem.validation is not None:
+                held_out = engine.score(position.state, problem.validation)
+                row |= {"validation_loss": held_out.loss, "validation_accuracy": held_out.accuracy}
+            self.records.append("scores", row)
+        if done in keep_rounds(run.rounds, run.keep):
+            every = engine.score(position.state, problem.all_test)
+            self.records.append("full", {"round": done, "test_loss": every.loss, "test_accuracy": every.accuracy})
+            self._keep_weights(position, done)
+
+    def _keep_weights(self, position: Position, done: int) -> None:
+        kept = kept_rungs(position.temperatures, self.settings.run.keep_temperatures)
+        leaves = [jax.tree.leaves(self.engine.weights_at(position.state, rung)) for rung in kept]
+        stacked = {f"leaf{i}": np.stack(parts, axis=1) for i, parts in enumerate(zip(*leaves, strict=True))}
+        self.kept.append("weights", {"round": done, "temperatures": position.temperatures[kept], **stacked})
+
+    def _rungs(self, position: Position) -> Rungs:
+        return self.engine.rungs(position.step_sizes, temperature_path(position.temperatures))
+
+    def _checkpoint(self, position: Position) -> None:
+        """First the records, then the manifest, then the checkpoint."""
+        self.records.flush()
+        self.kept.flush()
+        point = jax.tree.map(lambda leaf: np.asarray(leaf)[: self.engine.num_replicas], position.state.point)
+        arrays = {f"point{i}": leaf for i, leaf in enumerate(jax.tree.leaves(point))}
+        arrays |= {f"measured_{name}": np.asarray(value) for name, value in vars(position.measured).items()}
+        arrays |= position.flow.arrays() | {
+            "replica_at": np.asarray(position.state.replica_at),
+            "temperatures": position.temperatures,
+            "step_sizes": position.step_sizes,
+            "ensemble": position.ensemble,
+        }
+        series = {name: self.records.length(name) for name in ("rounds", "scores", "full")}
+        meta = {
+            "round": position.round,
+            "tuned": position.tuned,
+            "scores": position.scores,
+            "finished": position.finished,
+            "series": series,
+            "weights": self.kept.length("weights"),
+        }
+        self.folder.checkpoints.save(arrays, meta)
+        self._checkpoint_at = time.monotonic()
+
+    def _restored(self) -> Position | None:
+        """The newest whole checkpoint, with the records cut to it; None for a folder without one."""
+        found, problems = self.folder.checkpoints.latest()
+        for problem in problems:
+            self.folder.log(f"warning: {problem}; going back to the checkpoint before")
+        if found is None:
+            return None
+        arrays, meta = found
+        self.records.truncate(meta["series"])
+        self.kept.truncate({"weights": meta["weights"]})
+        engine = self.engine
+        like = jax.tree.structure(engine.start(engine.init_weights()).point)
+        leaves = [arrays[f"point{i}"] for i in range(like.num_leaves)]
+        state = State(
+            engine.layout.put_replicas(jax.tree.unflatten(like, leaves)),
+            jnp.asarray(arrays["replica_at"]),
+            jnp.int32(meta["round"]),
+        )
+        flow = Flow(engine.copies, engine.num_rungs)
+        flow.restore(arrays)
+        measured = Measured(**{name: np.array(arrays[f"measured_{name}"]) for name in vars(Measured.none(2))})
+        self.folder.log(f"resumed at round {meta['round']}")
+        return Position(
+            state=state,
+            temperatures=arrays["temperatures"],
+            step_sizes=arrays["step_sizes"],
+            tuned=meta["tuned"],
+            measured=measured,
+            flow=flow,
+            ensemble=arrays["ensemble"],
+            scores=meta["scores"],
+        )
+
+    def _report(self, position: Position) -> None:
+        burn_in = self.settings.run.burn_in
+        done = position.round
+        since, first = self._phase_began
+        rate = (done - first) / max(time.monotonic() - since, 1e-9)
+        measured = position.measured
+        acceptance = measured.acceptance / max(float(measured.rounds), 1.0)
+        sampling = done > burn_in
+        progress = Progress(
+            phase=SAMPLE if sampling else BURN_IN,
+            done=done - burn_in if sampling else done,
+            total=self.total - burn_in if sampling else burn_in,
+            rounds_per_second=rate,
+            seconds_left=(self.total - done) / rate,
+            worst_acceptance=float(acceptance.min()) if measured.rounds else float("nan"),
+            worst_swap=float(np.min(measured.swap_rate)) if np.all(measured.swap_attempts) else float("nan"),
+            round_trips=int(position.flow.round_trips.sum()),
+        )
+        self._tell(progress)
+
+    def _show(self, phase: str, done: int, total: int) -> None:
+        self._tell(Progress(phase, done, total), always=True)
+
+    def _tell(self, progress: Progress, always: bool = False) -> None:
+        self.report_fn(progress)
+        now = time.monotonic()
+        if (always or now - self._status_at > STATUS_SECONDS) and (self.folder.path / CONFIG).exists():
+            self.folder.write_json(STATUS, {**vars(progress), "time": time.time()})
+            self._status_at = now
+
+
+def stage_ends(burn_in: int) -> list[int]:
+    """Rounds at which step sizes are tuned: 0, the ends of burn-in's stages, of doubling length, and burn-in's own."""
+    return sorted({0, burn_in // 8, burn_in // 4, burn_in // 2, burn_in})
+
+
+def keep_rounds(rounds: int, keep: int) -> set[int]:
+    """After which of the rounds that count weights are kept: evenly spaced, the last one among them."""
+    return {round(rounds * (i + 1) / keep) for i in range(keep)} if keep else {rounds}
+
+
+def kept_rungs(temperatures: np.ndarray, wanted: tuple[float, ...]) -> np.ndarray:
+    """The rungs nearest to the wanted temperatures, in log T; all of them if none is wanted in particular."""
+    if not wanted:
+        return np.arange(len(temperatures))
+    distance = np.abs(np.log(temperatures)[:, None] - np.log(np.asarray(wanted)))
+    return np.unique(distance.argmin(axis=0))
+
+
+def provenance(settings: Settings, problem: Problem, engine: Engine) -> dict[str, Any]:
+    """What shaped the run besides its settings."""
+    return {
+        "seed": settings.run.seed,
+        "command": sys.argv,
+        "protocol": settings.protocol,
+        "versions": {
+            "tempernet": tempernet.__version__,
+            "python": platform.python_version(),
+            "jax": jax.__version__,
+            "numpy": np.__version__,
+        },
+        "platform": platform.platform(),
+        "devices": [str(device) for device in engine.layout.mesh.devices.flat],
+        "tile": engine.layout.tile,
+        "data": {
+            "name": problem.data.name,
+            "sha256": problem.data.sha256,
+            "n_train": len(problem.data.train),
+            "n_validation": len(problem.data.validation),
+            "n_test": len(problem.data.test),
+        },
+        "uninformed_loss": uninformed_loss(problem.network.classes),
+        "scored_labels": problem.test_labels,
+        "trajectories": settings.dynamics.num_trajectories,
+        "model": {"sha256": model_hash(problem.network, settings), "weights": problem.network.num_weights},
+        "started": time.time(),
+    }
+
+
+def _row(record: Record, squares: Any, position: Position, sampling: bool) -> dict[str, Any]:
+    return {
+        "sampling": np.bool_(sampling),
+        "temperatures": position.temperatures,
+        "time_steps": temperature_path(position.temperatures).time_steps(position.step_sizes),
+        "energy": record.phi[..., 0],
+        "acceptance": record.info.acceptance,
+        "accepted": record.info.accepted,
+        "wall_rejections": record.info.wall_rejections,
+        "nonfinite": record.info.nonfinite,
+        "replica": record.replica,
+        "swap_attempts": record.swaps.attempts,
+        "swap_accepts": record.swaps.accepts,
+        "swap_probability": record.swaps.probability,
+        "mean_squares": squares,
+    }
+
+
+def _must_be_finite(record: Record, position: Position) -> None:
+    bad = np.argwhere(~np.isfinite(record.phi[..., 0]))
+    if len(bad):
+        copy, rung = bad[0]
+        raise NumericsError(
+            f"the energy of copy {copy} at T = {position.temperatures[rung]:.4g} is not finite after round "
+            f"{position.round}; nothing of this round is kept: check the energy function and the data"
+        )

@@ -6,7 +6,7 @@ INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c co
 .PHONY: demo test test-slow lint bench clean
 
 demo: $(VENV)/.core
-	$(BIN)/python examples/demo.py
+	$(BIN)/tempernet sweep
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not slow"
@@ -15,8 +15,8 @@ test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow
 
 lint: $(VENV)/.test $(VENV)/.lint
-	$(BIN)/ruff check src tests bench examples scripts
-	$(BIN)/ruff format --check src tests bench examples scripts
+	$(BIN)/ruff check src tests bench scripts
+	$(BIN)/ruff format --check src tests bench scripts
 	$(BIN)/mypy
 
 bench: $(VENV)/.bench

@@ -11,8 +11,9 @@ import difflib
 import json
 import tomllib
 from collections.abc import Iterable, Mapping
+from datetime import date, time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -31,97 +32,118 @@ class _Table(BaseModel):
 class Data(_Table):
     """Which examples train, and which are held out."""
 
-    source: str = Field("mnist16", description='"mnist16" (embedded), an npz file, or a folder of idx files')
-    size: NotNegative = Field(0, description="resize images to this side; 0 keeps them")
-    n_train: NotNegative = Field(500, description="training examples, as many of each class; 0 takes all")
-    indices: str = Field("", description="file of positions in the training set, instead of n_train")
-    seed: NotNegative = Field(0, description="which subset: the same n_train and seed are the same images")
-    n_validation: NotNegative = Field(5000, description="examples held out to choose the best temperature by")
-    scored: Count = Field(2000, description="of validation and of test examples, how many are scored during the run")
+    source: str = Field(default="mnist16", description='"mnist16" (embedded), an npz file, or a folder of idx files')
+    size: NotNegative = Field(default=0, description="resize images to this side; 0 keeps them")
+    n_train: NotNegative = Field(default=500, description="training examples, as many of each class; 0 takes all")
+    indices: str = Field(default="", description="file of positions in the training set, instead of n_train")
+    seed: NotNegative = Field(default=0, description="which subset: the same n_train and seed are the same images")
+    n_validation: NotNegative = Field(default=5000, description="examples held out to choose the best temperature by")
+    scored: Count = Field(
+        default=2000, description="of validation and of test examples, how many are scored during the run"
+    )
 
 
 class Network(_Table):
     """The network."""
 
-    name: str = Field("M3", description="M1, M3, M3star, or layer sizes such as 64-32-32-5 with logistic hidden units")
-    output: Literal["linear", "logistic"] = Field("linear", description="logistic squashes the last layer too, as M3star has it")
+    name: str = Field(
+        default="M3", description="M1, M3, M3star, or layer sizes such as 64-32-32-5 with logistic hidden units"
+    )
+    output: Literal["linear", "logistic"] = Field(
+        default="linear", description="logistic squashes the last layer too, as M3star has it"
+    )
 
 
 class Prior(_Table):
     """The prior of the weights."""
 
-    kind: Literal["box", "gaussian"] = Field("box", description="uniform in a box (Eq. 11), or normal")
-    factor: Positive = Field(50.0, description="box: sigma_i = 2 factor / sqrt(k_i), k the fan-in with the bias")
-    std: Positive = Field(1.0, description="gaussian: standard deviation of every weight")
+    kind: Literal["box", "gaussian"] = Field(default="box", description="uniform in a box (Eq. 11), or normal")
+    factor: Positive = Field(
+        default=50.0, description="box: sigma_i = 2 factor / sqrt(k_i), k the fan-in with the bias"
+    )
+    std: Positive = Field(default=1.0, description="gaussian: standard deviation of every weight")
 
 
 class Ladder(_Table):
     """The temperatures."""
 
     kind: Literal["adaptive", "geometric", "listed"] = Field(
-        "adaptive", description="adaptive moves the rungs during burn-in until neighbours swap equally often"
+        default="adaptive", description="adaptive moves the rungs during burn-in until neighbours swap equally often"
     )
-    low: Positive = Field(0.01, description="lowest temperature")
-    high: Positive = Field(100.0, description="highest temperature")
-    num: Annotated[int, Field(ge=2)] = Field(56, description="number of temperatures N_T")
-    temperatures: tuple[float, ...] = Field((), description="listed: the temperatures, increasing; inf is the prior")
+    low: Positive = Field(default=0.01, description="lowest temperature")
+    high: Positive = Field(default=100.0, description="highest temperature")
+    num: Annotated[int, Field(ge=2)] = Field(default=56, description="number of temperatures N_T")
+    temperatures: tuple[float, ...] = Field(
+        default=(), description="listed: the temperatures, increasing; inf is the prior"
+    )
 
 
 class Dynamics(_Table):
     """A round: trajectories of every replica, then exchange."""
 
-    num_steps: Count = Field(100, description="Verlet steps of a trajectory, L")
-    num_trajectories: Count = Field(10, description="trajectories between exchanges, N_traj")
-    walls: Literal["reflect", "reject"] = Field("reflect", description="what the walls of a box do to a trajectory")
-    jitter: Annotated[float, Field(ge=0, lt=1)] = Field(0.1, description="step size varies by this between trajectories")
-    exchange: Literal["even-odd", "random-pairs", "none"] = Field("even-odd", description="which neighbours try to swap")
-    masses: Literal["unit", "fan-in"] = Field("unit", description="masses of the weights: 1, or m_i = k_i")
+    num_steps: Count = Field(default=100, description="Verlet steps of a trajectory, L")
+    num_trajectories: Count = Field(default=10, description="trajectories between exchanges, N_traj")
+    walls: Literal["reflect", "reject"] = Field(
+        default="reflect", description="what the walls of a box do to a trajectory"
+    )
+    jitter: Annotated[float, Field(ge=0, lt=1)] = Field(
+        default=0.1, description="step size varies by this between trajectories"
+    )
+    exchange: Literal["even-odd", "random-pairs", "none"] = Field(
+        default="even-odd", description="which neighbours try to swap"
+    )
+    masses: Literal["unit", "fan-in"] = Field(default="unit", description="masses of the weights: 1, or m_i = k_i")
 
 
 class Start(_Table):
     """Where the replicas begin."""
 
     weights: Literal["apart", "minimised", "prior"] = Field(
-        "apart", description="apart: every second copy from minimised weights, the others from draws of the prior"
+        default="apart",
+        description="apart: every second copy from minimised weights, the others from draws of the prior",
     )
-    minimiser: Literal["fire", "alg3"] = Field("fire", description="FIRE, or Alg. 3 as printed")
-    max_gradients: Count = Field(1000, description="budget of a minimisation")
+    minimiser: Literal["fire", "alg3"] = Field(default="fire", description="FIRE, or Alg. 3 as printed")
+    max_gradients: Count = Field(default=1000, description="budget of a minimisation")
 
 
 class Tune(_Table):
     """Step sizes."""
 
-    low: Annotated[float, Field(gt=0, lt=1)] = Field(0.6, description="acceptance wanted, at least")
-    high: Annotated[float, Field(gt=0, lt=1)] = Field(0.7, description="and at most")
+    low: Annotated[float, Field(gt=0, lt=1)] = Field(default=0.6, description="acceptance wanted, at least")
+    high: Annotated[float, Field(gt=0, lt=1)] = Field(default=0.7, description="and at most")
 
 
 class Run(_Table):
     """How much, and where."""
 
-    copies: Count = Field(4, description="independent copies of the whole ladder")
-    burn_in: NotNegative = Field(100, description="rounds before the samples count")
-    rounds: Count = Field(200, description="rounds that count")
-    score_every: Count = Field(5, description="rounds between scores on held-out examples")
-    keep: NotNegative = Field(5, description="how often weights are kept and the whole test set is scored")
-    keep_temperatures: tuple[Positive, ...] = Field((), description="keep weights of the nearest rungs only; empty: all")
-    seed: int = Field(-1, ge=-1, description="seed of the sampling; -1 draws one and writes it down")
-    devices: NotNegative = Field(0, description="devices; 0 takes all cores")
-    data_devices: Count = Field(1, description="devices that split the examples of a replica")
-    reproducible: bool = Field(False, description="same bits on any number of devices, a fifth slower")
+    copies: Count = Field(default=4, description="independent copies of the whole ladder")
+    burn_in: NotNegative = Field(default=100, description="rounds before the samples count")
+    rounds: Count = Field(default=200, description="rounds that count")
+    score_every: Count = Field(default=5, description="rounds between scores on held-out examples")
+    keep: NotNegative = Field(default=5, description="how often weights are kept and the whole test set is scored")
+    keep_temperatures: tuple[Positive, ...] = Field(
+        default=(), description="keep weights of the nearest rungs only; empty: all"
+    )
+    seed: int = Field(
+        default=-1, ge=-1, le=2**32 - 1, description="seed of the sampling; -1 draws one and writes it down"
+    )
+    devices: NotNegative = Field(default=0, description="devices; 0 takes all cores")
+    data_devices: Count = Field(default=1, description="devices that split the examples of a replica")
+    reproducible: bool = Field(default=False, description="same bits on any number of devices, a fifth slower")
 
 
 class Output(_Table):
     """What is written, and how often. These may change when a run is resumed."""
 
-    checkpoint_seconds: Positive = Field(60.0, description="time between checkpoints")
-    figures: bool = Field(True, description="draw figures at the end")
+    checkpoint_seconds: Positive = Field(default=60.0, description="time between checkpoints")
+    figures: bool = Field(default=True, description="draw figures at the end")
 
 
 class Settings(_Table):
     """All settings of a sweep."""
 
     protocol: Literal["default", "paper"] = Field(
-        "default", description="paper: walls, exchange, ladder, start and tuning as the paper prints them"
+        default="default", description="paper: walls, exchange, ladder, start and tuning as the paper prints them"
     )
     data: Data = Data()
     network: Network = Network()
@@ -241,7 +263,7 @@ def preset_settings(name: str) -> dict[str, Any]:
 def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise ConfigError(f"cannot read the settings {path}: {reason}; `tempernet init sweep` writes a file") from error
@@ -259,7 +281,8 @@ def parse_assignment(text: str) -> dict[str, Any]:
         parsed = tomllib.loads(f"x = {value}")["x"]
     except (tomllib.TOMLDecodeError, KeyError):
         parsed = value.strip()
-    nested: Any = parsed
+    # No setting is a date, but a network of the sizes 1024-10-10 looks like one.
+    nested: Any = value.strip() if isinstance(parsed, date | time) else parsed
     for part in reversed(parts):
         nested = {part: nested}
     return nested
@@ -319,7 +342,8 @@ def _refuse_unknown(given: Mapping[str, Any]) -> None:
         table = field is not None and isinstance(field.annotation, type) and issubclass(field.annotation, _Table)
         if table and not isinstance(value, Mapping):
             raise ConfigError(f"{name} is a table of settings, got {value!r}; write {name}.<setting>=...")
-        for key in [f"{name}.{inner}" for inner in value] if isinstance(value, Mapping) else [name]:
+        inside = isinstance(value, Mapping) and (value or table)
+        for key in [f"{name}.{inner}" for inner in value] if inside else [name]:
             if key not in known:
                 raise ConfigError(f"unknown setting {key}{_nearest(key, known)}; `tempernet init sweep` lists all")
 
@@ -327,9 +351,9 @@ def _refuse_unknown(given: Mapping[str, Any]) -> None:
 def _nearest(name: str, known: Iterable[str]) -> str:
     known = list(known)
     # A setting is known by its last part as well: `rounds` is near `run.rounds`.
-    close = [key for key in known if key.split(".")[-1] == name.split(".")[-1]]
-    close = close or difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f": did you mean {close[0]}?" if close else ""
+    same = [key for key in known if key.split(".")[-1] == name.split(".")[-1]]
+    close = difflib.get_close_matches(name, same or known, n=1, cutoff=0.0 if same else 0.5)
+    return f" (did you mean {close[0]}?)" if close else ""
 
 
 def _as_tuples(tables: Mapping[str, Any]) -> dict[str, Any]:
@@ -348,7 +372,11 @@ def _as_tuples(tables: Mapping[str, Any]) -> dict[str, Any]:
 def _first_problem(error: ValidationError) -> str:
     problem = error.errors()[0]
     where = ".".join(str(part) for part in problem["loc"])
-    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {problem['input']!r}"
+    message = problem["msg"][0].lower() + problem["msg"][1:]
+    for jargon, plain in (("a valid tuple", "a list, such as [0.1, 1.0]"), ("a valid boolean", "true or false")):
+        message = message.replace(jargon, plain)
+    given = list(problem["input"]) if isinstance(problem["input"], tuple) else problem["input"]
+    return f"{where}: {message}, got {given!r}"
 
 
 def _check_together(settings: Settings) -> None:
@@ -370,7 +398,8 @@ def _check_together(settings: Settings) -> None:
 
 
 def _commented(name: str, field: Any) -> list[str]:
-    return [f"# {field.description}", f"# {name} = {_toml(field.default)}"]
+    choices = ", ".join(_toml(choice) for choice in get_args(field.annotation) if isinstance(choice, str))
+    return [f"# {field.description}{choices and f'; one of {choices}'}", f"# {name} = {_toml(field.default)}"]
 
 
 def _toml(value: Any) -> str:

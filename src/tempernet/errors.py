@@ -26,6 +26,10 @@ class StoreError(TempernetError, OSError):
     """A run folder cannot be written, read or trusted."""
 
 
+class Stopped(TempernetError):
+    """A run was asked to stop before its end; what it had is in its folder."""
+
+
 def check_count(name: str, value: Any, least: int = 1) -> None:
     """Raise a ConfigError unless the value is a whole number of at least `least`."""
     try:

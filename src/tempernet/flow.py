@@ -29,7 +29,8 @@ class Flow:
         """One round: `replica` (copies, K) is who sits at each rung."""
         copies = np.arange(len(replica))
         coldest, hottest = replica[:, 0], replica[:, -1]
-        returned = (self.label[copies, coldest] == HOT) & self.been_cold[copies, coldest]
+        # A ladder of one rung has no ends to travel between.
+        returned = (self.label[copies, coldest] == HOT) & self.been_cold[copies, coldest] & (coldest != hottest)
         self.round_trips += returned
         self.been_cold[copies, coldest] = True
         self.label[copies, coldest] = COLD

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,31 +17,34 @@ HISTOGRAM_BINS = 20
 
 def heat_capacity(energy: np.ndarray, temperatures: np.ndarray) -> Estimate:
     """C = Var(E) / T^2, in units of Boltzmann's constant, from energies (copies, rounds, K)."""
-    square = np.square(np.asarray(energy, np.float64) - np.mean(energy, axis=(0, 1), dtype=np.float64))
-    variance = average(square)
+    # From the first one: the mean of equal numbers need not be that number.
+    from_first = np.asarray(energy, np.float64) - energy[:1, :1]
+    variance = average(np.square(from_first - from_first.mean(axis=(0, 1))))
     # inf is the prior's rung, where C is 0.
     scale = np.asarray(temperatures, np.float64) ** 2
     return Estimate(variance.mean / scale, variance.error / scale)
 
 
 def histogram_overlap(energy: np.ndarray) -> np.ndarray:
-    """Shared area of the energy histograms of neighbours, 0 to 1: (K-1,)."""
+    """Shared area of the energy histograms of neighbours, 0 to 1: (K-1,).
+
+    Bins hold equal shares of both rungs together: equal widths would let one outlier put all the rest into a bin.
+    """
     rungs = np.moveaxis(np.asarray(energy, np.float64), -1, 0).reshape(energy.shape[-1], -1)
     shared = []
-    for lower, upper in zip(rungs[:-1], rungs[1:], strict=True):
-        edges = np.histogram_bin_edges(np.concatenate([lower, upper]), HISTOGRAM_BINS)
+    for lower, upper in pairwise(rungs):
+        edges = np.quantile(np.concatenate([lower, upper]), np.linspace(0, 1, HISTOGRAM_BINS + 1))
         counts = [np.histogram(values, edges)[0] / len(values) for values in (lower, upper)]
         shared.append(np.minimum(*counts).sum())
     return np.array(shared)
 
 
 def bimodality(values: np.ndarray) -> float:
-    """Sarle's coefficient (skewness^2 + 1) / kurtosis: 1/3 for a normal distribution, 5/9 for a flat one, 1 for two peaks."""
-    deviation = values - values.mean()
-    spread = deviation.std()
-    if spread == 0:
+    """Sarle's coefficient (skewness^2 + 1) / kurtosis: 1/3 for normal values, 5/9 for uniform ones, 1 for two peaks."""
+    values = np.asarray(values, np.float64)
+    if np.ptp(values) == 0:
         return float("nan")
-    unit = deviation / spread
+    unit = (values - values.mean()) / values.std()
     return float((np.mean(unit**3) ** 2 + 1) / np.mean(unit**4))
 
 
@@ -61,9 +65,11 @@ class BestTemperature(NamedTuple):
 def best_temperature(loss: np.ndarray, temperatures: np.ndarray, seed: int = 0) -> BestTemperature:
     """Least mean of `loss` (copies, draws, K), a validation loss.
 
-    The interval holds 90 % of the minima of bootstrap samples over copies and blocks of draws. The minimum is resolved if
-    in 95 % of these samples each end of the ladder has a higher loss than the rung chosen.
+    The interval holds 90 % of the minima of bootstrap samples over copies and blocks of draws. The minimum is resolved
+    if in 95 % of these samples each end of the ladder has a higher loss than the rung chosen. A loss that is not a
+    number is infinite.
     """
+    loss = np.nan_to_num(np.asarray(loss, np.float64), nan=np.inf, posinf=np.inf)
     copies, draws, rungs = loss.shape
     mean = loss.mean(axis=(0, 1))
     rung = int(mean.argmin())

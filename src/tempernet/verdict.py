@@ -19,6 +19,10 @@ MAX_DRIFT = 4.0
 """Standard errors between the halves; of hundreds of tests none should pass this by chance."""
 MIN_ESS = 10.0
 """Effective draws a copy, of every observable."""
+MIN_DRAWS = 8
+"""Draws a copy below which the halves say nothing."""
+KINDS = ("R-hat", "drift", "ESS", "no round trips", "too short", "not finite")
+"""How a reason begins."""
 
 
 class Verdict(NamedTuple):
@@ -46,8 +50,8 @@ class Verdict(NamedTuple):
         total = len(self.equilibrated)
         if self.good:
             return f"equilibrated on all {total} temperatures"
-        causes = sorted({_kind(reason) for rung in self.reasons for reason in rung})
-        return f"NOT equilibrated on {total - int(self.equilibrated.sum())} of {total} temperatures ({'; '.join(causes)})"
+        causes = "; ".join(sorted({_kind(reason) for rung in self.reasons for reason in rung}))
+        return f"NOT equilibrated on {total - int(self.equilibrated.sum())} of {total} temperatures ({causes})"
 
 
 def judge(
@@ -62,42 +66,58 @@ def judge(
     `round_trips` is the number of replicas' trips between the ends of the ladder and back, over all copies.
     """
     names = list(observables)
-    rungs = next(iter(observables.values())).shape[-1]
-    copies = next(iter(observables.values())).shape[0]
+    copies, _, rungs = next(iter(observables.values())).shape
+    draws = np.array([series.shape[1] for series in observables.values()])
+    finite = np.stack([np.isfinite(series).all(axis=(0, 1)) for series in observables.values()])
     rhat = np.stack([split_rhat(series) for series in observables.values()])
     ess = np.stack([effective_sample_size(series) for series in observables.values()])
     drifts = np.stack([drift(series) for series in observables.values()])
     travelled = round_trips > 0 or not exchanging or rungs == 1
-    reasons = [_reasons(names, rhat[:, k], ess[:, k], drifts[:, k], copies, travelled) for k in range(rungs)]
+    reasons = [
+        _flaws(names, draws, finite[:, k])
+        + _reasons(names, finite[:, k] & (draws >= MIN_DRAWS), rhat[:, k], ess[:, k], drifts[:, k], copies)
+        + ([] if travelled else ["no round trips between the ends of the ladder"])
+        for k in range(rungs)
+    ]
     worst = np.abs(drifts).argmax(axis=0)
     return Verdict(
         equilibrated=np.array([not found for found in reasons]),
         reasons=reasons,
         advice=_advice(reasons, copies, started_apart),
-        rhat=_worst(rhat, np.max, np.inf),
-        ess=_worst(ess, np.min, 0.0),
+        # What cannot be told is the worst there is.
+        rhat=np.nan_to_num(rhat, nan=np.inf, posinf=np.inf).max(axis=0),
+        ess=np.nan_to_num(ess, nan=0.0).min(axis=0),
         drift=np.take_along_axis(drifts, worst[None], axis=0)[0],
     )
 
 
-def _reasons(
-    names: list[str], rhat: np.ndarray, ess: np.ndarray, drifts: np.ndarray, copies: int, travelled: bool
-) -> list[str]:
-    """Comparisons are written so that NaN, too few draws to tell, counts against the rung."""
+def _flaws(names: list[str], draws: np.ndarray, finite: np.ndarray) -> list[str]:
+    """What keeps a rung from being judged."""
     found = []
-    if np.isnan(rhat).any():
-        found.append("too short: fewer than 4 draws to judge by")
-    elif not (rhat <= MAX_RHAT).all():
-        worst = int(rhat.argmax())
-        found.append(f"R-hat {rhat[worst]:.2f} of {names[worst]}")
-    if not (np.abs(drifts) <= MAX_DRIFT).all() and not np.isnan(rhat).any():
-        worst = int(np.nan_to_num(np.abs(drifts), nan=np.inf).argmax())
-        found.append(f"drift {drifts[worst]:+.1f} standard errors of {names[worst]}")
-    if (ess < MIN_ESS * copies).any():
-        least = int(np.nanargmin(ess))
-        found.append(f"ESS {ess[least]:.0f} of {names[least]}")
-    if not travelled:
-        found.append("no round trips between the ends of the ladder")
+    if not finite.all():
+        found.append(f"not finite: {names[int(finite.argmin())]}")
+    least = int(draws.argmin())
+    if draws[least] < MIN_DRAWS:
+        found.append(f"too short: {draws[least]} draws of {names[least]}, {MIN_DRAWS} are needed at least")
+    return found
+
+
+def _reasons(
+    names: list[str], judged: np.ndarray, rhat: np.ndarray, ess: np.ndarray, drifts: np.ndarray, copies: int
+) -> list[str]:
+    """What speaks against a rung, of the observables that can be judged. NaN would count against it."""
+    if not judged.any():
+        return []
+    which = np.flatnonzero(judged)
+    apart, drifting = which[rhat[which].argmax()], which[np.abs(drifts[which]).argmax()]
+    slowest = which[ess[which].argmin()]
+    found = []
+    if not rhat[apart] <= MAX_RHAT:
+        found.append(f"R-hat {rhat[apart]:.2f} of {names[apart]}")
+    if not abs(drifts[drifting]) <= MAX_DRIFT:
+        found.append(f"drift {drifts[drifting]:+.1f} standard errors of {names[drifting]}")
+    if not ess[slowest] >= MIN_ESS * copies:
+        found.append(f"ESS {ess[slowest]:.0f} of {names[slowest]}, {MIN_ESS * copies:.0f} are needed at least")
     return found
 
 
@@ -106,8 +126,12 @@ def _advice(reasons: list[list[str]], copies: int, started_apart: bool) -> list[
     advice = []
     if kinds & {"R-hat", "drift"}:
         advice.append("discard more: a longer burn-in (run.burn_in), and reflecting walls if they reject")
-    if kinds & {"ESS", "too short"}:
+    if "too short" in kinds:
+        advice.append("sample longer (run.rounds), and score more often (run.score_every)")
+    elif "ESS" in kinds:
         advice.append("sample longer (run.rounds)")
+    if "not finite" in kinds:
+        advice.append("find out what is not finite: the data, the energy, or weights that run away")
     if "no round trips" in kinds:
         advice.append("let replicas travel: an adaptive ladder, more rungs (ladder.num), more rounds")
     if copies < 2:
@@ -118,9 +142,4 @@ def _advice(reasons: list[list[str]], copies: int, started_apart: bool) -> list[
 
 
 def _kind(reason: str) -> str:
-    return next(kind for kind in ("R-hat", "drift", "ESS", "no round trips", "too short") if reason.startswith(kind))
-
-
-def _worst(values: np.ndarray, choose: object, missing: float) -> np.ndarray:
-    """The worst over observables (axis 0), where what cannot be told is the worst there is."""
-    return choose(np.where(np.isnan(values), missing, values), axis=0)  # type: ignore[operator]
+    return next(kind for kind in KINDS if reason.startswith(kind))

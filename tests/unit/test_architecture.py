@@ -29,6 +29,18 @@ ROOMS = (
     "rounds",
     "engine",
     "sampling",
+    "ladders",
+    "flow",
+    "statistics",
+    "thermo",
+    "verdict",
+    "config",
+    "store",
+    "results",
+    "tasks",
+    "plots",
+    "terminal",
+    "cli",
 )
 """From the ground up: a room may import only from itself and from earlier ones."""
 

@@ -33,7 +33,7 @@ class Checkpoints:
 
     def save(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Path:
         """Write one more; the oldest beyond three go."""
-        self.folder.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self.folder)
         existing = self._paths()
         number = int(existing[-1].stem) + 1 if existing else 0
         text = json.dumps({"version": VERSION, **meta}).encode()
@@ -50,7 +50,7 @@ class Checkpoints:
 
     def latest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest whole checkpoint, and what was wrong with newer ones; (None, ...) if there is none."""
-        problems = []
+        problems: list[str] = []
         for path in reversed(self._paths()):
             try:
                 return self._read(path), problems
@@ -60,7 +60,7 @@ class Checkpoints:
 
     def verify(self) -> list[str]:
         """What is wrong with any of them."""
-        problems = []
+        problems: list[str] = []
         for path in self._paths():
             try:
                 self._read(path)
@@ -76,10 +76,11 @@ class Checkpoints:
         arrays = files.unpack(path, content)
         try:
             meta = json.loads(arrays.pop(_META).tobytes())
-        except (KeyError, ValueError) as error:
+            version = meta.get("version")
+        except (KeyError, ValueError, AttributeError) as error:
             raise StoreError(f"{path} is no checkpoint: it has no {_META}") from error
-        if meta.get("version") != VERSION:
-            raise StoreError(f"{path} has version {meta.get('version')!r}; this tempernet reads {VERSION}")
+        if version != VERSION:
+            raise StoreError(f"{path} has version {version!r}; this tempernet reads {VERSION}")
         return Checkpoint(arrays, meta)
 
     def _paths(self) -> list[Path]:

@@ -25,7 +25,7 @@ before_write: Callable[[Path, str], None] | None = None
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Put `content` at `path`, replacing what is there in one step; a failure leaves what was there."""
+    """Put `content` at `path`, replacing what is there in one step; a failure leaves the old content or all the new."""
     part = path.with_name(path.name + TEMPORARY)
     try:
         _at(path, "open")
@@ -44,6 +44,14 @@ def write_atomic(path: Path, content: bytes) -> None:
         raise StoreError(_complaint(path, len(content), error)) from error
 
 
+def make_folder(path: Path) -> None:
+    """A folder and those above it, if they are not there."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot make the folder {path}: {_reason(error)}") from error
+
+
 def sha256(content: bytes) -> str:
     """Hex digest."""
     return hashlib.sha256(content).hexdigest()
@@ -54,12 +62,12 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}") from error
+        raise StoreError(f"cannot read {path}: {_reason(error)}") from error
 
 
 def write_json(path: Path, value: Any) -> None:
     """Atomically, as indented JSON; numbers that are not finite become null."""
-    write_atomic(path, (json.dumps(_plain(value), indent=1, allow_nan=False) + "\n").encode())
+    write_atomic(path, (json.dumps(plain(value), indent=1, allow_nan=False) + "\n").encode())
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -80,25 +88,29 @@ def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
     return buffer.getvalue()
 
 
+_DAMAGE = (TypeError, ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+"""What reading an archive raises when it is none, in part or wholly."""
+
+
 def unpack(path: Path, content: bytes) -> dict[str, np.ndarray]:
     """The arrays of an npz archive; pickled objects are refused."""
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as archive:
             return {name: archive[name] for name in archive.files}
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+    except _DAMAGE as error:
         raise StoreError(f"{path} is damaged: it is not an archive of arrays ({error})") from error
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """JSON's types: arrays as lists, numpy's numbers as Python's, what is not finite as None."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.generic):
-        return _plain(value.item())
+        return plain(value.item())
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value
@@ -110,7 +122,11 @@ def _complaint(path: Path, size: int, error: OSError) -> str:
             f"the disk is full: {path} needs {size / 1e6:.2f} MB; free some space and continue the run, "
             f"the last checkpoint is whole"
         )
-    return f"cannot write {path} ({size / 1e6:.2f} MB): {error.strerror}; check the folder and its permissions"
+    return f"cannot write {path} ({size / 1e6:.2f} MB): {_reason(error)}; check the folder and its permissions"
+
+
+def _reason(error: OSError) -> str:
+    return error.strerror or str(error)
 
 
 def _at(path: Path, point: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import time
 from pathlib import Path
 from typing import IO, Any
@@ -16,6 +16,21 @@ CONFIG, PROVENANCE, STATUS, LOG, LOCK = "config.toml", "provenance.json", "statu
 RESULTS, RESULTS_NC, FIGURES = "results.json", "results.nc", "figures"
 
 
+def is_run(path: Path) -> bool:
+    """Whether a run has begun in this folder."""
+    return (path / CONFIG).is_file() and (path / PROVENANCE).is_file()
+
+
+def must_be_empty(path: Path) -> None:
+    """Refuse a folder that is not empty; a lock alone is what a run leaves that failed before it began."""
+    try:
+        occupied = path.exists() and any(entry.name != LOCK for entry in path.iterdir())
+    except OSError as error:
+        raise StoreError(f"cannot use the folder {path}: {error.strerror}; choose another with --out") from error
+    if occupied:
+        raise StoreError(f"the folder {path} is not empty; choose another with --out, or empty it")
+
+
 class RunFolder:
     """Paths and parts of a run folder. `create` and `lock` are for the writer; opening one to read changes nothing."""
 
@@ -26,13 +41,11 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path) -> RunFolder:
         """A new folder, or an empty one that is there already."""
+        must_be_empty(path)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            occupied = any(path.iterdir())
         except OSError as error:
             raise StoreError(f"cannot make the folder {path}: {error.strerror}; choose another with --out") from error
-        if occupied:
-            raise StoreError(f"the folder {path} is not empty; choose another with --out, or empty it")
         folder = cls(path)
         folder.lock()
         return folder
@@ -42,7 +55,7 @@ class RunFolder:
         """An existing run, to read; a clear error if it is none."""
         if not path.is_dir():
             raise StoreError(f"there is no run at {path}: no such folder")
-        if not (path / CONFIG).is_file() or not (path / PROVENANCE).is_file():
+        if not is_run(path):
             raise StoreError(f"{path} is no run folder: it has no {CONFIG} with a {PROVENANCE}")
         return cls(path)
 
@@ -51,12 +64,17 @@ class RunFolder:
         import fcntl
 
         try:
-            self._lock = (self.path / LOCK).open("a+")
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise StoreError(f"another process is writing to {self.path}; wait for it or stop it first") from error
+            lock = (self.path / LOCK).open("a+")
         except OSError as error:
             raise StoreError(f"cannot write to {self.path}: {error.strerror}") from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            lock.close()
+            if isinstance(error, BlockingIOError):
+                raise StoreError(f"another process is writing to {self.path}; wait for it or stop it first") from error
+            raise StoreError(f"cannot lock {self.path}: {error.strerror}") from error
+        self._lock = lock
 
     def unlock(self) -> None:
         """Let others write."""
@@ -102,4 +120,9 @@ class RunFolder:
 
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(os.path.getsize(Path(root) / name) for root, _, names in os.walk(self.path) for name in names)
+        total = 0
+        for file in self.path.rglob("*"):
+            # A writer may rename or remove a file while they are counted.
+            with contextlib.suppress(OSError):
+                total += file.stat().st_size if file.is_file() else 0
+        return total

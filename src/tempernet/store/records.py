@@ -6,6 +6,8 @@ side in a folder, each with its own chunks: `rounds` has an entry every round, `
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,21 +38,18 @@ class Records:
         return sum(chunk["rows"] for chunk in self._chunks if chunk["series"] == series)
 
     def append(self, series: str, row: dict[str, Any]) -> None:
-        """Add a row to a series."""
-        self._buffer.setdefault(series, []).append({name: np.asarray(value) for name, value in row.items()})
+        """Add a copy of a row to a series."""
+        self._buffer.setdefault(series, []).append({name: np.array(value) for name, value in row.items()})
 
     def flush(self) -> None:
         """Write what is buffered: first the chunks, then the manifest."""
         if not self._buffer:
             return
-        self.folder.mkdir(parents=True, exist_ok=True)
+        files.make_folder(self.folder)
         chunks = list(self._chunks)
         for series, rows in self._buffer.items():
-            content = files.pack({name: np.stack([row[name] for row in rows]) for name in rows[0]})
             start = sum(chunk["rows"] for chunk in chunks if chunk["series"] == series)
-            name = f"{series}-{start:08d}.npz"
-            files.write_atomic(self.folder / name, content)
-            chunks.append({"file": name, "series": series, "rows": len(rows), "sha256": files.sha256(content)})
+            chunks.append(self._write_chunk(series, start, {name: [row[name] for row in rows] for name in rows[0]}))
         self._commit(chunks)
         self._buffer = {}
 
@@ -70,22 +69,32 @@ class Records:
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def truncate(self, lengths: dict[str, int]) -> None:
-        """Cut every series to so many rows: what was written after a checkpoint is forgotten."""
-        kept = []
-        for series in {chunk["series"] for chunk in self._chunks}:
-            start = 0
-            for chunk in (c for c in self._chunks if c["series"] == series):
-                rows = min(chunk["rows"], lengths.get(series, 0) - start)
-                start += chunk["rows"]
-                if rows == chunk["rows"]:
-                    kept.append(chunk)
-                elif rows > 0:
-                    arrays = self._read_chunk(chunk)
-                    content = files.pack({name: array[:rows] for name, array in arrays.items()})
-                    files.write_atomic(self.folder / chunk["file"], content)
-                    kept.append({**chunk, "rows": rows, "sha256": files.sha256(content)})
+        """Cut every series to so many rows: what was written after a checkpoint is forgotten.
+
+        A chunk that is cut gets a new file, so that the manifest holds at every moment.
+        """
+        for series, rows in lengths.items():
+            if self.length(series) < rows:
+                raise StoreError(
+                    f"{self.folder} has lost records: {self.length(series)} rows of {series} are left of {rows}"
+                )
+        kept, start = [], dict.fromkeys((chunk["series"] for chunk in self._chunks), 0)
+        for chunk in self._chunks:
+            series = chunk["series"]
+            rows = min(chunk["rows"], lengths.get(series, 0) - start[series])
+            if rows == chunk["rows"]:
+                kept.append(chunk)
+            elif rows > 0:
+                arrays = self._read_chunk(chunk)
+                kept.append(self._write_chunk(series, start[series], {name: a[:rows] for name, a in arrays.items()}))
+            start[series] += chunk["rows"]
         if kept != self._chunks:
             self._commit(kept)
+        # Also what a writer left that was killed before it could name it in the manifest.
+        named = {chunk["file"] for chunk in kept}
+        for file in [file for file in self.folder.glob("*.npz*") if file.name not in named]:
+            with contextlib.suppress(OSError):
+                file.unlink()
         self._buffer = {}
 
     def verify(self) -> list[str]:
@@ -98,6 +107,15 @@ class Records:
                 problems.append(str(error))
         return problems
 
+    def _write_chunk(self, series: str, start: int, rows: Mapping[str, Sequence[Any] | np.ndarray]) -> dict[str, Any]:
+        """A chunk of the rows from `start` on, named by its first row and the one after its last."""
+        arrays = {name: np.asarray(values) for name, values in rows.items()}
+        number = len(next(iter(arrays.values())))
+        content = files.pack(arrays)
+        name = f"{series}-{start:08d}-{start + number:08d}.npz"
+        files.write_atomic(self.folder / name, content)
+        return {"file": name, "series": series, "rows": number, "sha256": files.sha256(content)}
+
     def _commit(self, chunks: list[dict[str, Any]]) -> None:
         files.write_json(self.folder / MANIFEST, {"version": VERSION, "chunks": chunks})
         self._chunks = chunks
@@ -107,7 +125,10 @@ class Records:
         content = files.read_bytes(path)
         if files.sha256(content) != chunk["sha256"]:
             raise StoreError(f"{path} is damaged: its hash is not the one in {MANIFEST}")
-        return files.unpack(path, content)
+        arrays = files.unpack(path, content)
+        if any(len(array) != chunk["rows"] for array in arrays.values()):
+            raise StoreError(f"{path} is damaged: it has not the {chunk['rows']} rows that {MANIFEST} says")
+        return arrays
 
     def _read_manifest(self) -> list[dict[str, Any]]:
         path = self.folder / MANIFEST

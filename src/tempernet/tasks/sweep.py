@@ -13,16 +13,16 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-import tempernet
 from tempernet.config import Settings, to_toml
 from tempernet.engine import Engine
-from tempernet.errors import NumericsError
+from tempernet.errors import NumericsError, Stopped
 from tempernet.flow import Flow
 from tempernet.ladders import interpolate_steps, measure_barrier, place
 from tempernet.paths import temperature_path
@@ -31,7 +31,7 @@ from tempernet.sampling import first_step, starting_weights
 from tempernet.store import RunFolder
 from tempernet.store.folder import CONFIG, PROVENANCE, STATUS
 from tempernet.target import uninformed_loss
-from tempernet.tasks.problem import Problem, make_engine, make_minimiser, make_problem, make_tuning, model_hash
+from tempernet.tasks.problem import Problem, make_engine, make_minimiser, make_tuning, model_hash
 
 BURN_IN, SAMPLE = "burn-in", "sample"
 PHASES = ("initialise", "minimise", "tune", BURN_IN, SAMPLE)
@@ -114,9 +114,17 @@ class Position:
 class Sweep:
     """A sweep in a run folder."""
 
-    def __init__(self, settings: Settings, folder: RunFolder, report_fn: ReportFn | None = None) -> None:
-        self.settings, self.folder = settings, folder
+    def __init__(
+        self,
+        settings: Settings,
+        problem: Problem,
+        folder: RunFolder,
+        report_fn: ReportFn | None = None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.settings, self.problem, self.folder = settings, problem, folder
         self.report_fn = report_fn or (lambda progress: None)
+        self.should_stop = should_stop
         self.records, self.kept = folder.records, folder.weights
         self.stages = stage_ends(settings.run.burn_in)
         self.total = settings.run.burn_in + settings.run.rounds
@@ -126,7 +134,6 @@ class Sweep:
     def run(self) -> None:
         """From where the folder is to the end."""
         self._show("initialise", 0, 1)
-        self.problem = make_problem(self.settings)
         # The tile sets the order of additions: a resumed run takes the one it began with.
         begun = (self.folder.path / PROVENANCE).exists()
         tile = int(self.folder.read_json(PROVENANCE)["tile"]) if begun else None
@@ -138,7 +145,13 @@ class Sweep:
                 self._between_stages(position)
             if position.round >= self.total:
                 break
-            self._one_round(position)
+            try:
+                self._one_round(position)
+            except Stopped:
+                # The round at hand is given up: the position is still the one before it.
+                self._checkpoint(position)
+                self.folder.log(f"stopped after round {position.round}")
+                raise
             if time.monotonic() - self._checkpoint_at > self.settings.output.checkpoint_seconds:
                 self._checkpoint(position)
         position.finished = True
@@ -206,10 +219,12 @@ class Sweep:
         engine, run = self.engine, self.settings.run
         began = position.round
         sampling = began >= run.burn_in
-        position.state, on_device = engine.round(position.state, self._rungs(position))
-        squares = engine.mean_squares(position.state)
+        state, on_device = engine.round(position.state, self._rungs(position))
+        self._wait(state, on_device)
+        squares = engine.mean_squares(state)
         record = jax.device_get(on_device)
         _must_be_finite(record, position)
+        position.state = state
         self.records.append("rounds", _row(record, squares, position, sampling))
         stage_start = max((end for end in self.stages if end <= began), default=0)
         stage_end = min((end for end in self.stages if end > began), default=self.total)
@@ -222,6 +237,17 @@ class Sweep:
         if done in self.stages:
             position.tuned = False
         self._report(position)
+
+    def _wait(self, *results: Any) -> None:
+        """Until the devices are done, or someone asks to stop; a signal is not seen while waiting inside JAX."""
+        began = time.monotonic()
+        leaves = jax.tree.leaves(results)
+        while True:
+            if self.should_stop():
+                raise Stopped("stopped as asked")
+            if all(leaf.is_ready() for leaf in leaves):
+                return
+            time.sleep(min(0.05, max(5e-4, 0.02 * (time.monotonic() - began))))
 
     def _score(self, position: Position, done: int) -> None:
         """Held-out loss now and then; a few times, on the whole test set, with the weights kept."""
@@ -363,7 +389,7 @@ def provenance(settings: Settings, problem: Problem, engine: Engine) -> dict[str
         "command": sys.argv,
         "protocol": settings.protocol,
         "versions": {
-            "tempernet": tempernet.__version__,
+            "tempernet": version("tempernet"),
             "python": platform.python_version(),
             "jax": jax.__version__,
             "numpy": np.__version__,

@@ -1,0 +1,27 @@
+"""Figures of a run: the paper's Figs. 1 to 4, and those that say whether they can be believed.
+
+Every function ending in `_figure` returns a matplotlib Figure and touches no global state; `save` writes one and
+`draw_all` writes all of a run's. Each figure names its runs and their verdicts in small print.
+"""
+
+from tempernet.plots.files import draw_all, save
+from tempernet.plots.images import images_figure
+from tempernet.plots.ladder import flow_figure, steps_figure, swaps_figure
+from tempernet.plots.loss import ensemble_figure, loss_figure, run_labels
+from tempernet.plots.physics import heat_capacity_figure, mean_square_figure
+from tempernet.plots.trajectory import trajectory_figure
+
+__all__ = [
+    "draw_all",
+    "ensemble_figure",
+    "flow_figure",
+    "heat_capacity_figure",
+    "images_figure",
+    "loss_figure",
+    "mean_square_figure",
+    "run_labels",
+    "save",
+    "steps_figure",
+    "swaps_figure",
+    "trajectory_figure",
+]

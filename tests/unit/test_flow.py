@@ -1,0 +1,109 @@
+"""Round trips and replica flow of permutations made by hand."""
+
+import numpy as np
+import pytest
+
+from tempernet.flow import COLD, HOT, Flow
+
+
+def followed(rounds: list[list[int]] | list[list[list[int]]]) -> Flow:
+    """The flow after these rounds, each the replica at every rung, of one copy or of several."""
+    array = np.array(rounds, np.int32)
+    array = array if array.ndim == 3 else array[:, None]
+    flow = Flow(*array.shape[1:])
+    for replica in array:
+        flow.update(replica)
+    return flow
+
+
+def test_a_replica_that_goes_up_and_comes_back_has_made_a_round_trip() -> None:
+    flow = followed([[0, 1, 2], [1, 0, 2], [1, 2, 0], [1, 0, 2], [0, 1, 2]])
+    assert flow.round_trips.tolist() == [1]
+
+
+def test_half_a_trip_is_none() -> None:
+    # Replica 2 comes down from the hot end, where it began; replica 0 goes up and stays.
+    assert followed([[0, 1, 2], [0, 2, 1], [2, 0, 1], [2, 1, 0]]).round_trips.tolist() == [0]
+    # Up halfway and back.
+    assert followed([[0, 1, 2], [1, 0, 2], [0, 1, 2]]).round_trips.tolist() == [0]
+
+
+def test_every_trip_counts_once_however_long_the_replica_stays() -> None:
+    there_and_back = [[0, 1], [0, 1], [1, 0], [1, 0], [0, 1], [0, 1]]
+    # Replica 0: cold, hot, cold. Replica 1 began hot, went cold and back: its trip is not complete.
+    assert followed(there_and_back).round_trips.tolist() == [1]
+    # Now replica 1 arrives at the cold end for the second time.
+    assert followed([*there_and_back, [1, 0]]).round_trips.tolist() == [2]
+
+
+def test_copies_are_counted_apart() -> None:
+    moving = [[0, 1, 2], [1, 0, 2], [1, 2, 0], [1, 0, 2], [0, 1, 2]]
+    still = [[0, 1, 2]] * 5
+    flow = followed([[a, b] for a, b in zip(moving, still, strict=True)])
+    assert flow.round_trips.tolist() == [1, 0]
+    assert np.all(flow.label[1] == [COLD, 0, HOT])
+
+
+def test_the_fraction_from_the_hot_end_by_hand() -> None:
+    # Round by round who was last hot (H) or cold (C): C-H, then replica 1 unknown at the cold end.
+    flow = followed([[0, 1, 2], [1, 0, 2], [1, 2, 0], [1, 0, 2]])
+    assert flow.from_cold.tolist() == [4, 1, 0]
+    assert flow.from_hot.tolist() == [0, 2, 4]
+    np.testing.assert_allclose(flow.fraction_from_hot, [0, 2 / 3, 1])
+
+
+def test_the_fraction_is_unknown_where_nobody_from_an_end_came_by() -> None:
+    fraction = followed([[0, 1, 2]]).fraction_from_hot
+    assert fraction[0] == 0 and np.isnan(fraction[1]) and fraction[2] == 1
+
+
+def test_nothing_followed_is_nothing_known() -> None:
+    flow = Flow(2, 3)
+    assert np.isnan(flow.fraction_from_hot).all() and flow.round_trips.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("rungs", [4, 7])
+def test_a_conveyor_belt_makes_all_the_trips_there_are(rungs: int) -> None:
+    """Replicas move up on even places and down on odd ones, as in even-odd exchange where every swap succeeds."""
+    replica, rounds = np.arange(rungs), []
+    for step in range(20 * rungs):
+        rounds.append(replica.tolist())
+        replica = replica.copy()
+        for k in range(step % 2, rungs - 1, 2):
+            replica[[k, k + 1]] = replica[[k + 1, k]]
+    flow = followed(rounds)
+    # Each replica is back after 2 K rounds: 10 arrivals at the cold end, of which the first is no return.
+    assert flow.round_trips[0] == pytest.approx(rungs * 9, abs=rungs)
+    fraction = flow.fraction_from_hot
+    np.testing.assert_allclose(fraction[1:-1], 0.5, atol=0.1)
+
+
+def test_one_rung_has_no_trips() -> None:
+    assert followed([[0]] * 5).round_trips.tolist() == [0]
+
+
+def test_a_flow_that_was_saved_goes_on_as_if_nothing_had_been() -> None:
+    rng = np.random.default_rng(0)
+    rounds = np.stack([[rng.permutation(5) for _ in range(3)] for _ in range(60)])
+    whole, before = Flow(3, 5), Flow(3, 5)
+    for replica in rounds:
+        whole.update(replica)
+    for replica in rounds[:23]:
+        before.update(replica)
+    saved = {name: array.copy() for name, array in before.arrays().items()}
+    before.update(rounds[0])
+    after = Flow(3, 5)
+    after.restore(saved)
+    for replica in rounds[23:]:
+        after.update(replica)
+    assert whole.round_trips.min() > 0
+    for name, array in whole.arrays().items():
+        np.testing.assert_array_equal(after.arrays()[name], array)
+        assert after.arrays()[name].dtype == array.dtype
+
+
+def test_what_is_saved_is_a_copy() -> None:
+    flow = Flow(1, 3)
+    saved = flow.arrays()
+    flow.update(np.array([[0, 1, 2]]))
+    assert not saved["flow_label"].any() and flow.arrays()["flow_label"].any()

@@ -10,7 +10,7 @@ one_device_per_core()
 
 from tempernet.data import mnist16, read_idx, read_indices, read_npz  # noqa: E402
 from tempernet.engine import Engine  # noqa: E402
-from tempernet.errors import ConfigError, DataError, NumericsError, TempernetError  # noqa: E402
+from tempernet.errors import ConfigError, DataError, NumericsError, StoreError, TempernetError  # noqa: E402
 from tempernet.hmc import Dynamics  # noqa: E402
 from tempernet.minimise import Minimiser  # noqa: E402
 from tempernet.networks import M1, M3, MLP, FunctionNetwork, M3star, from_equinox  # noqa: E402
@@ -34,6 +34,7 @@ __all__ = [
     "Minimiser",
     "NumericsError",
     "Samples",
+    "StoreError",
     "Target",
     "TempernetError",
     "Tuning",

@@ -71,16 +71,17 @@ def velocity_verlet(
 ) -> tuple[Point, Weights]:
     """`num_steps` of half-kick, drift, force, half-kick, from a point whose gradient is known.
 
-    The half-kicks of neighbouring steps use the same force and are done as one: the momentum enters the loop
-    half a kick early, so that kick, drift and walls are a single pass over the weights.
+    The half-kicks of neighbouring steps use the same force and are done as one, after the drift: the last step's is
+    then half a kick too long, which is given back. In this order a step reads no gradient but the one it has just
+    worked out, and the compiler keeps no copy of the old one.
     """
-    momentum = kick(momentum, slope_fn(point), -0.5 * step_size)
+    momentum = kick(momentum, slope_fn(point), 0.5 * step_size)
 
     def step(_: Array, phase: tuple[Point, Weights]) -> tuple[Point, Weights]:
         point, momentum = phase
-        momentum = kick(momentum, slope_fn(point), step_size)
         weights, momentum = drift(point.weights, momentum, step_size, masses, half_width)
-        return evaluate_fn(weights), momentum
+        point = evaluate_fn(weights)
+        return point, kick(momentum, slope_fn(point), step_size)
 
     point, momentum = jax.lax.fori_loop(0, num_steps, step, (point, momentum))
-    return point, kick(momentum, slope_fn(point), 0.5 * step_size)
+    return point, kick(momentum, slope_fn(point), -0.5 * step_size)

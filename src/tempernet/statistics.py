@@ -30,7 +30,8 @@ def average(series: np.ndarray) -> Estimate:
     Neither is well known: few correlated draws say little of their own correlation, and two copies little of how far
     copies lie apart. So the error is stretched as Student's 90 % interval is against the normal one, with the degrees
     of freedom of Welch and Satterthwaite: copies - 1 for what the copies add, and for the rest ESS / 4, the share with
-    which short AR(1) series are covered as they should be.
+    which short AR(1) series are covered as they should be. Where slow modes rule, two errors cover about 91 % with four
+    copies and 85 % with two: copies that agree by chance do not show them.
     """
     scaled, shift, width = _scaled(series)
     copies, draws = scaled.shape[:2]

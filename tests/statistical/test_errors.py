@@ -1,4 +1,4 @@
-"""Do errors and intervals hold what they promise? Hundreds of seeds each, beside errors that are known to be too small."""
+"""Do errors and intervals hold what they promise? Hundreds of seeds each, beside errors known to be too small."""
 
 import numpy as np
 import pytest

@@ -154,7 +154,7 @@ def test_copies_apart_do_not_hide_a_drift() -> None:
 def test_a_bootstrap_sample_is_copies_with_replacement_in_circular_blocks() -> None:
     copies, rows = blocks(np.random.default_rng(8), 5, 103)
     assert copies.shape == rows.shape == (5, 103)
-    assert np.all(copies == copies[:, :1]) and 0 <= rows.min() and rows.max() < 103
+    assert np.all(copies == copies[:, :1]) and rows.min() >= 0 and rows.max() < 103
     steps = np.diff(rows, axis=1) % 103
     # Blocks of ten, so nine steps of ten are to the next draw.
     inside = np.arange(102) % 10 != 9

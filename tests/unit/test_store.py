@@ -1,0 +1,607 @@
+"""The run folder: writes that are whole or not there, records cut to a checkpoint, damage that is seen, one writer."""
+
+import errno
+import io
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tempernet.errors import StoreError
+from tempernet.store import Checkpoints, Records, RunFolder, files
+from tempernet.store.checkpoints import KEPT
+from tempernet.store.folder import CONFIG, LOCK, PROVENANCE, STATUS, is_run
+
+POINTS = ("open", "flush", "rename", "folder")
+
+
+class Killed(BaseException):
+    """What a kill is to the code that it interrupts: nothing is tidied up."""
+
+
+class Interrupt:
+    """A `before_write` that raises at the n-th step of all writes."""
+
+    def __init__(self, at: int, error: BaseException) -> None:
+        self.left, self.error = at, error
+
+    def __call__(self, path: Path, point: str) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise self.error
+
+
+def steps_of(action: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> int:
+    """How many steps of writes an action takes."""
+    counted = []
+    monkeypatch.setattr(files, "before_write", lambda path, point: counted.append(point))
+    action()
+    monkeypatch.setattr(files, "before_write", None)
+    return len(counted)
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    files.write_atomic(path, b"old")
+    monkeypatch.setattr(files, "before_write", Interrupt(POINTS.index(point), OSError(errno.EIO, "broken disk")))
+    with pytest.raises(StoreError, match=r"cannot write .*file \(0\.00 MB\): broken disk"):
+        files.write_atomic(path, b"new")
+    # Once it is renamed, the new content is there, whole.
+    assert path.read_bytes() == (b"new" if point == "folder" else b"old")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_write_that_is_killed_leaves_what_was_there(
+    tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    files.write_atomic(path, b"old")
+    monkeypatch.setattr(files, "before_write", Interrupt(POINTS.index(point), Killed()))
+    with pytest.raises(Killed):
+        files.write_atomic(path, b"new")
+    assert path.read_bytes() == (b"new" if point == "folder" else b"old")
+    monkeypatch.setattr(files, "before_write", None)
+    files.write_atomic(path, b"newer")
+    assert path.read_bytes() == b"newer" and list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
+def test_a_full_disk_is_called_one(tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "before_write", Interrupt(1, OSError(number, "no space")))
+    with pytest.raises(StoreError, match=r"the disk is full: .*file needs 1\.50 MB; free some space"):
+        files.write_atomic(tmp_path / "file", bytes(1_500_000))
+
+
+def test_an_error_without_a_number_still_has_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "before_write", Interrupt(0, OSError("out of luck")))
+    with pytest.raises(StoreError, match="out of luck"):
+        files.write_atomic(tmp_path / "file", b"")
+
+
+def test_a_path_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="Not a directory"):
+        files.write_atomic(tmp_path / "file" / "inside", b"x")
+    with pytest.raises(StoreError, match="cannot make the folder"):
+        Checkpoints(tmp_path / "file" / "checkpoints").save({"x": np.zeros(1)}, {})
+    records = Records(tmp_path / "file" / "rounds")
+    records.append("rounds", {"x": 1})
+    with pytest.raises(StoreError, match="cannot make the folder"):
+        records.flush()
+
+
+def test_json_holds_arrays_and_what_is_not_finite_is_null(tmp_path: Path) -> None:
+    value = {"a": np.array([1.5, np.nan]), 2: np.float32(0.5), "c": (np.bool_(True), -np.inf, np.int64(3)), "d": None}
+    files.write_json(tmp_path / "x.json", value)
+    assert files.read_json(tmp_path / "x.json") == {"a": [1.5, None], "2": 0.5, "c": [True, None, 3], "d": None}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "3", '{"a": 1', "\xff", "[" * 100_000])
+def test_json_that_is_no_object_is_damaged(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(StoreError, match="damaged"):
+        files.read_json(path)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"cannot read .*absent\.json: No such file"):
+        files.read_json(tmp_path / "absent.json")
+
+
+def pickled() -> bytes:
+    """An archive that would run code."""
+    buffer = io.BytesIO()
+    np.savez(buffer, allow_pickle=True, x=np.array([{"a": 1}, None], dtype=object))
+    return buffer.getvalue()
+
+
+def one_array() -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(3))
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"PK",
+        b"nonsense",
+        pickled(),
+        one_array(),
+        files.pack({"x": np.arange(1000)})[:-50],
+        files.pack({"x": np.arange(9)})[:100],
+    ],
+)
+def test_what_is_no_archive_of_arrays_is_refused(content: bytes) -> None:
+    with pytest.raises(StoreError, match=r"x\.npz is damaged: it is not an archive of arrays"):
+        files.unpack(Path("x.npz"), content)
+
+
+def test_arrays_come_back_as_they_were() -> None:
+    arrays: dict[str, np.ndarray] = {
+        "a/b": np.array([1, np.nan], np.float32),
+        "empty": np.zeros((0, 3), np.int8),
+        "scalar": np.array(2**60),
+        "flags": np.array([True, False]),
+    }
+    back = files.unpack(Path("x"), files.pack(arrays))
+    assert set(back) == set(arrays)
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(back[name], array)
+        assert back[name].dtype == array.dtype and back[name].shape == array.shape
+
+
+def test_objects_are_not_written() -> None:
+    with pytest.raises(ValueError, match="allow_pickle=False"):
+        files.pack({"x": np.array([{}], dtype=object)})
+
+
+def row(number: int) -> dict[str, Any]:
+    return {"number": number, "energy": np.full((2, 3), number, np.float32)}
+
+
+def numbers(records: Records, series: str = "rounds", skip: int = 0) -> list[int]:
+    """The rows on disk, each of which is whole."""
+    found = records.load(series, skip)
+    if not found:
+        return []
+    np.testing.assert_array_equal(
+        found["energy"], np.broadcast_to(found["number"][:, None, None], (len(found["number"]), 2, 3))
+    )
+    return found["number"].tolist()
+
+
+def written(folder: Path, *chunks: int) -> Records:
+    """Chunks of so many rows of `rounds`, and one of `scores` with every second row."""
+    records = Records(folder)
+    number = 0
+    for rows in chunks:
+        for _ in range(rows):
+            records.append("rounds", row(number))
+            if number % 2:
+                records.append("scores", row(number))
+            number += 1
+        records.flush()
+    return records
+
+
+def test_rows_are_on_disk_after_a_flush(tmp_path: Path) -> None:
+    records = Records(tmp_path / "rounds")
+    assert records.load("rounds") == {} and records.length("rounds") == 0
+    records.append("rounds", row(0))
+    records.append("rounds", row(1))
+    records.append("scores", row(7))
+    assert records.buffered == 3 and Records(tmp_path / "rounds").length("rounds") == 0
+    records.flush()
+    assert records.buffered == 0
+    again = Records(tmp_path / "rounds")
+    assert numbers(again) == [0, 1] and numbers(again, "scores") == [7]
+    assert (again.length("rounds"), again.length("scores"), again.length("none")) == (2, 1, 0)
+    assert again.load("rounds")["energy"].dtype == np.float32
+    assert again.load("none") == {}
+
+
+def test_a_flush_of_nothing_writes_nothing(tmp_path: Path) -> None:
+    Records(tmp_path / "rounds").flush()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_row_is_what_it_was_when_it_was_appended(tmp_path: Path) -> None:
+    records, buffer = Records(tmp_path), np.zeros(2)
+    for number in range(3):
+        buffer[...] = number
+        records.append("rounds", {"x": buffer})
+    records.flush()
+    np.testing.assert_array_equal(records.load("rounds")["x"][:, 0], [0, 1, 2])
+
+
+@pytest.mark.parametrize("skip", [0, 1, 3, 4, 7, 8, 9, 100])
+def test_rows_are_skipped_within_chunks_and_between(tmp_path: Path, skip: int) -> None:
+    records = written(tmp_path, 3, 1, 5)
+    assert numbers(records, skip=skip) == list(range(9))[skip:]
+
+
+@pytest.mark.parametrize("length", range(10))
+def test_series_are_cut_anywhere_and_grow_again(tmp_path: Path, length: int) -> None:
+    records = written(tmp_path, 3, 1, 5)
+    records.append("rounds", row(99))
+    records.truncate({"rounds": length, "scores": 2})
+    assert records.buffered == 0
+    for reader in (records, Records(tmp_path)):
+        assert numbers(reader) == list(range(length)) and numbers(reader, "scores") == [1, 3]
+        assert reader.verify() == []
+    for number in range(length, length + 4):
+        records.append("rounds", row(number))
+    records.flush()
+    assert numbers(Records(tmp_path)) == list(range(length + 4))
+    # Nothing lies about that the manifest does not name.
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert {chunk["file"] for chunk in manifest["chunks"]} == {file.name for file in tmp_path.glob("*.npz*")}
+
+
+def test_a_series_that_is_not_mentioned_is_forgotten(tmp_path: Path) -> None:
+    records = written(tmp_path, 4)
+    records.truncate({"rounds": 4})
+    assert numbers(records) == [0, 1, 2, 3] and numbers(records, "scores") == []
+
+
+def test_records_that_are_fewer_than_the_checkpoint_says_are_lost(tmp_path: Path) -> None:
+    records = written(tmp_path, 3, 1)
+    with pytest.raises(StoreError, match="has lost records: 4 rows of rounds are left of 9"):
+        records.truncate({"rounds": 9, "scores": 0})
+    (tmp_path / "manifest.json").unlink()
+    with pytest.raises(StoreError, match="has lost records: 0 rows of rounds are left of 4"):
+        Records(tmp_path).truncate({"rounds": 4, "scores": 2})
+    assert len(list(tmp_path.glob("*.npz"))) == 4
+
+
+@pytest.mark.parametrize("length", [0, 2, 3, 7])
+def test_a_kill_at_any_moment_of_a_cut_leaves_all_or_the_cut(
+    tmp_path: Path, length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lengths = {"rounds": length, "scores": length // 2}
+    steps = steps_of(lambda: written(tmp_path / "count", 3, 1, 5).truncate(lengths), monkeypatch)
+    made = steps_of(lambda: written(tmp_path / "made", 3, 1, 5), monkeypatch)
+    assert steps > made
+    for step in range(steps - made):
+        folder = tmp_path / str(step)
+        records = written(folder, 3, 1, 5)
+        monkeypatch.setattr(files, "before_write", Interrupt(step, Killed()))
+        with pytest.raises(Killed):
+            records.truncate(lengths)
+        monkeypatch.setattr(files, "before_write", None)
+        survivor = Records(folder)
+        assert survivor.verify() == []
+        assert numbers(survivor) in (list(range(9)), list(range(length)))
+        survivor.truncate(lengths)
+        assert numbers(Records(folder)) == list(range(length))
+
+
+def test_a_kill_at_any_moment_of_a_flush_leaves_the_old_or_the_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def flush(folder: Path, hook: Interrupt | None) -> None:
+        records = written(folder, 3)
+        for number in range(3, 5):
+            records.append("rounds", row(number))
+            records.append("scores", row(number))
+        monkeypatch.setattr(files, "before_write", hook)
+        records.flush()
+
+    steps = 3 * len(POINTS)
+    outcomes = set()
+    for step in range(steps):
+        folder = tmp_path / str(step)
+        with pytest.raises(Killed):
+            flush(folder, Interrupt(step, Killed()))
+        monkeypatch.setattr(files, "before_write", None)
+        survivor = Records(folder)
+        assert survivor.verify() == []
+        outcomes.add((len(numbers(survivor)), len(numbers(survivor, "scores"))))
+        survivor.truncate({"rounds": 3, "scores": 1})
+        survivor.append("rounds", row(3))
+        survivor.flush()
+        assert numbers(Records(folder)) == [0, 1, 2, 3]
+        assert len(list(folder.iterdir())) == 4
+    # Both series or neither, and both were seen.
+    assert outcomes == {(3, 1), (5, 3)}
+    flush(tmp_path / "whole", Interrupt(steps, Killed()))
+
+
+def test_rows_survive_a_full_disk_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = written(tmp_path, 3)
+    records.append("rounds", row(3))
+    monkeypatch.setattr(files, "before_write", Interrupt(5, OSError(errno.ENOSPC, "full")))
+    with pytest.raises(StoreError, match="disk is full"):
+        records.flush()
+    monkeypatch.setattr(files, "before_write", None)
+    assert numbers(records) == [0, 1, 2] and records.buffered == 1
+    records.flush()
+    assert numbers(Records(tmp_path)) == [0, 1, 2, 3]
+
+
+def spoil(path: Path, how: str) -> None:
+    """Damage a file."""
+    content = path.read_bytes()
+    if how == "missing":
+        path.unlink()
+    elif how == "truncated":
+        path.write_bytes(content[: len(content) // 2])
+    elif how == "empty":
+        path.write_bytes(b"")
+    else:
+        middle = len(content) // 2
+        path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+
+
+DAMAGE = ["missing", "truncated", "empty", "flipped"]
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_chunk_is_seen(tmp_path: Path, how: str) -> None:
+    records = written(tmp_path, 3, 1)
+    name = sorted(file.name for file in tmp_path.glob("rounds-*"))[1]
+    spoil(tmp_path / name, how)
+    assert len(records.verify()) == 1 and name in records.verify()[0]
+    with pytest.raises(StoreError, match=name):
+        records.load("rounds")
+    # Other chunks can be read.
+    assert numbers(records, "scores") == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.update(version=2), "has version 2; this tempernet reads 1"),
+        (lambda m: m.pop("version"), "has version None"),
+        (lambda m: m.update(chunks=3), "does not list chunks"),
+        (lambda m: m.pop("chunks"), "does not list chunks"),
+        (lambda m: m["chunks"].append("x"), "does not list chunks"),
+        (lambda m: m["chunks"][0].pop("sha256"), "does not list chunks"),
+        (lambda m: m["chunks"][0].update(rows="3"), "does not list chunks"),
+        (lambda m: m["chunks"][0].update(rows=-1), "does not list chunks"),
+        (lambda m: m["chunks"][0].update(file="../elsewhere.npz"), "does not list chunks"),
+    ],
+)
+def test_a_manifest_that_makes_no_sense_is_refused(
+    tmp_path: Path, change: Callable[[dict[str, Any]], Any], message: str
+) -> None:
+    written(tmp_path, 3)
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(StoreError, match=message):
+        Records(tmp_path)
+
+
+@pytest.mark.parametrize("how", ["truncated", "empty"])
+def test_a_damaged_manifest_is_refused(tmp_path: Path, how: str) -> None:
+    written(tmp_path, 3)
+    spoil(tmp_path / "manifest.json", how)
+    with pytest.raises(StoreError, match=r"manifest\.json is damaged"):
+        Records(tmp_path)
+
+
+def test_a_chunk_with_other_rows_than_the_manifest_says_is_damaged(tmp_path: Path) -> None:
+    written(tmp_path, 3)
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["chunks"][0]["rows"] = 2
+    path.write_text(json.dumps(manifest))
+    with pytest.raises(StoreError, match="it has not the 2 rows"):
+        Records(tmp_path).load("rounds")
+
+
+def saved(folder: Path, *values: int) -> Checkpoints:
+    checkpoints = Checkpoints(folder)
+    for value in values:
+        checkpoints.save({"x": np.full(3, value)}, {"round": value, "nested": {"rows": [value]}})
+    return checkpoints
+
+
+def newest(checkpoints: Checkpoints) -> int | None:
+    found, _ = checkpoints.latest()
+    if found is None:
+        return None
+    value = found.meta["round"]
+    assert found.meta["nested"] == {"rows": [value]} and found.arrays.keys() == {"x"}
+    np.testing.assert_array_equal(found.arrays["x"], np.full(3, value))
+    return int(value)
+
+
+def test_the_newest_checkpoint_is_found_and_three_are_kept(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path / "checkpoints")
+    assert checkpoints.latest() == (None, []) and checkpoints.verify() == []
+    for value in range(12):
+        saved(checkpoints.folder, value)
+        assert newest(checkpoints) == value
+        kept = min(value + 1, KEPT)
+        assert len(list(checkpoints.folder.glob("*.npz"))) == len(list(checkpoints.folder.glob("*.sha256"))) == kept
+    assert KEPT == 3
+    assert [path.name for path in sorted(checkpoints.folder.glob("*.npz"))] == [f"{n:08d}.npz" for n in (9, 10, 11)]
+    assert checkpoints.latest()[1] == []
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".sha256"])
+@pytest.mark.parametrize("how", DAMAGE)
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path, how: str, suffix: str) -> None:
+    checkpoints = saved(tmp_path, 0, 1, 2, 3)
+    spoil(tmp_path / f"00000003{suffix}", how)
+    assert newest(checkpoints) == 2
+    _, problems = checkpoints.latest()
+    if (how, suffix) != ("missing", ".npz"):
+        assert len(problems) == 1 and "00000003" in problems[0] and checkpoints.verify() == problems
+    spoil(tmp_path / f"00000002{suffix}", how)
+    assert newest(checkpoints) == 1
+    # A new one is the newest again.
+    assert newest(saved(tmp_path, 7)) == 7
+
+
+def test_nothing_is_left_if_all_are_damaged(tmp_path: Path) -> None:
+    checkpoints = saved(tmp_path, 0, 1, 2)
+    for path in tmp_path.glob("*.npz"):
+        spoil(path, "flipped")
+    found, problems = checkpoints.latest()
+    assert found is None and len(problems) == 3 and "00000002" in problems[0]
+
+
+@pytest.mark.parametrize("error", [Killed(), OSError(errno.ENOSPC, "full")])
+def test_a_save_that_does_not_end_leaves_the_one_before(
+    tmp_path: Path, error: BaseException, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in range(2 * len(POINTS)):
+        folder = tmp_path / f"{step}"
+        saved(folder, 0, 1, 2)
+        monkeypatch.setattr(files, "before_write", Interrupt(step, error))
+        with pytest.raises((Killed, StoreError)):
+            saved(folder, 3)
+        monkeypatch.setattr(files, "before_write", None)
+        # The last step comes after the renaming.
+        assert newest(Checkpoints(folder)) == (3 if step == 7 else 2)
+        assert Checkpoints(folder).verify() == []
+        assert newest(saved(folder, 4)) == 4
+
+
+def put(folder: Path, content: bytes) -> None:
+    """A checkpoint with this content, and the right hash."""
+    (folder / "00000009.npz").write_bytes(content)
+    (folder / "00000009.sha256").write_text(files.sha256(content))
+
+
+def meta(text: str) -> bytes:
+    return files.pack({"x": np.zeros(1), "meta.json": np.frombuffer(text.encode(), np.uint8)})
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (pickled(), "not an archive of arrays"),
+        (one_array(), "not an archive of arrays"),
+        (files.pack({"x": np.zeros(1)}), "is no checkpoint"),
+        (meta("nonsense"), "is no checkpoint"),
+        (meta("[1]"), "is no checkpoint"),
+        (meta('{"version": 99}'), "has version 99; this tempernet reads 1"),
+    ],
+)
+def test_what_is_no_checkpoint_is_passed_over_even_with_the_right_hash(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
+    checkpoints = saved(tmp_path, 0)
+    put(tmp_path, content)
+    assert newest(checkpoints) == 0
+    assert len(checkpoints.latest()[1]) == 1 and message in checkpoints.latest()[1][0]
+
+
+def test_other_files_among_the_checkpoints_are_left_alone(tmp_path: Path) -> None:
+    checkpoints = saved(tmp_path, 0)
+    (tmp_path / "notes.npz").write_text("mine")
+    assert newest(checkpoints) == 0 and newest(saved(tmp_path, 1, 2, 3, 4)) == 4
+    assert (tmp_path / "notes.npz").read_text() == "mine"
+
+
+def test_a_new_folder_is_made_with_those_above_it_and_locked(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "a" / "run")
+    assert [file.name for file in folder.path.iterdir()] == [LOCK] and not is_run(folder.path)
+    with pytest.raises(StoreError, match="another process is writing"):
+        RunFolder.create(folder.path)
+    folder.unlock()
+    folder.unlock()
+    # What failed before it wrote anything can be tried again.
+    RunFolder.create(folder.path).unlock()
+
+
+def test_a_folder_that_cannot_be_used_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.txt").write_text("mine")
+    with pytest.raises(StoreError, match=r"full is not empty; choose another with --out"):
+        RunFolder.create(tmp_path / "full")
+    assert [file.name for file in (tmp_path / "full").iterdir()] == ["thesis.txt"]
+    for path in (tmp_path / "full" / "thesis.txt", tmp_path / "full" / "thesis.txt" / "run"):
+        with pytest.raises(StoreError, match=r"Not a directory; choose another with --out"):
+            RunFolder.create(path)
+    assert (tmp_path / "full" / "thesis.txt").read_text() == "mine"
+
+
+def begun(path: Path) -> RunFolder:
+    folder = RunFolder.create(path)
+    folder.write_text(CONFIG, "# nothing\n")
+    folder.write_json(PROVENANCE, {"seed": 1})
+    return folder
+
+
+def test_only_a_run_can_be_opened(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"there is no run at .*absent: no such folder"):
+        RunFolder.open(tmp_path / "absent")
+    with pytest.raises(StoreError, match=r"is no run folder: it has no config\.toml with a provenance\.json"):
+        RunFolder.open(tmp_path)
+    begun(tmp_path / "run").unlock()
+    before = sorted((file.name, file.stat().st_mtime_ns) for file in (tmp_path / "run").iterdir())
+    folder = RunFolder.open(tmp_path / "run")
+    assert folder.records.load("rounds") == {} and folder.weights.length("weights") == 0
+    assert folder.checkpoints.latest() == (None, [])
+    assert folder.read_json(PROVENANCE) == {"seed": 1}
+    assert sorted((file.name, file.stat().st_mtime_ns) for file in (tmp_path / "run").iterdir()) == before
+
+
+def test_lines_are_logged_with_the_time_and_sizes_are_counted(tmp_path: Path) -> None:
+    folder = begun(tmp_path / "run")
+    size = folder.size()
+    assert size == len("# nothing\n") + len((folder.path / PROVENANCE).read_bytes())
+    folder.log("one")
+    folder.log("zwei äöü")
+    lines = (folder.path / "log.txt").read_text(encoding="utf-8").splitlines()
+    assert [line.split(" ", 2)[2] for line in lines] == ["one", "zwei äöü"]
+    folder.records.append("rounds", row(0))
+    (folder.path / "rounds").mkdir()
+    (folder.path / "rounds" / "x").write_bytes(bytes(1000))
+    assert folder.size() == size + 1000 + len("2026-01-01 00:00:00 one\n2026-01-01 00:00:00 zwei äöü\n".encode())
+    (folder.path / "dangling").symlink_to(folder.path / "nowhere")
+    assert folder.size() > size
+    folder.write_json(STATUS, {"done": np.int64(3)})
+    assert folder.read_json(STATUS) == {"done": 3}
+    folder.unlock()
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from tempernet.store.folder import RunFolder
+folder = RunFolder(Path(sys.argv[1]))
+folder.lock()
+print("locked", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_second_process_cannot_write_until_the_first_has_died(tmp_path: Path) -> None:
+    begun(tmp_path).unlock()
+    with subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None and holder.stdout.readline() == "locked\n"
+        folder = RunFolder.open(tmp_path)
+        for _ in range(2):
+            with pytest.raises(StoreError, match=r"another process is writing to .*; wait for it or stop it first"):
+                folder.lock()
+        # Reading is free.
+        assert folder.read_json(PROVENANCE) == {"seed": 1}
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    folder.lock()
+    with pytest.raises(StoreError, match="another process"):
+        RunFolder.open(tmp_path).lock()
+    folder.unlock()
+
+
+def test_a_lock_that_cannot_be_made_is_a_store_error(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"cannot write to .*absent: No such file"):
+        RunFolder(tmp_path / "absent").lock()

@@ -24,7 +24,13 @@ import typer
 from tempernet import config
 from tempernet.errors import ConfigError, DataError, NumericsError, Stopped, StoreError, TempernetError
 
-EXIT_CODES: dict[type[TempernetError], int] = {ConfigError: 2, DataError: 3, NumericsError: 4, StoreError: 5, Stopped: 6}
+EXIT_CODES: dict[type[TempernetError], int] = {
+    ConfigError: 2,
+    DataError: 3,
+    NumericsError: 4,
+    StoreError: 5,
+    Stopped: 6,
+}
 
 app = typer.Typer(
     name="tempernet",
@@ -35,7 +41,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-SetOption = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as ladder.num=56.")]
+SetOption = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as ladder.num=56.")
+]
 PresetOption = Annotated[str | None, typer.Option(help="Begin from a preset; `tempernet presets` lists them.")]
 ProtocolOption = Annotated[str | None, typer.Option(help='"default", or "paper": as the paper prints it.')]
 DataOption = Annotated[str | None, typer.Option(help="An npz file or a folder of idx files.")]
@@ -187,7 +195,9 @@ def plot(
 @app.command()
 def export(
     run: RunDir,
-    to: Annotated[Format, typer.Option(help="netcdf: all series and averages; csv: a line a temperature.")] = Format.netcdf,
+    to: Annotated[
+        Format, typer.Option(help="netcdf: all series and averages; csv: a line a temperature.")
+    ] = Format.netcdf,
     out: Annotated[Path | None, typer.Option(help="File to write; default: results.nc or results.csv in DIR.")] = None,
 ) -> None:
     """Write the results of a run to a file for other programs."""
@@ -237,7 +247,9 @@ def _resolve(
         extra["network"] = {"name": network}
     if preset is None and settings_file is None and not extra:
         preset = "quick"
-    return config.resolve(preset=preset, file=settings_file, protocol=protocol, assignments=assignments or (), extra=extra)
+    return config.resolve(
+        preset=preset, file=settings_file, protocol=protocol, assignments=assignments or (), extra=extra
+    )
 
 
 def _seeded(settings: config.Settings) -> config.Settings:

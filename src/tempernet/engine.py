@@ -281,12 +281,11 @@ class Engine:
 
     @functools.cached_property
     def _mean_squares(self) -> Callable[[Weights], Array]:
-        like = self.target.prior.like
-        _, top = jax.tree.flatten(like, is_leaf=lambda node: node is not like)
-
         def mean_squares(weights: Weights) -> Array:
             scaled = jax.tree.map(lambda w, s: jnp.square(w / s), weights, self.target.prior.scale)
-            layers = [jax.tree.leaves(layer) for layer in top.flatten_up_to(scaled)]
+            layers = [
+                jax.tree.leaves(layer) for layer in jax.tree.leaves(scaled, is_leaf=lambda node: node is not scaled)
+            ]
             return jnp.stack(
                 [sum(jnp.sum(leaf) for leaf in layer) / sum(leaf.size for leaf in layer) for layer in layers]
             )

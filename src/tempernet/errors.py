@@ -26,7 +26,7 @@ class StoreError(TempernetError, OSError):
     """A run folder cannot be written, read or trusted."""
 
 
-class Stopped(TempernetError):
+class Stopped(TempernetError):  # noqa: N818 - nothing went wrong
     """A run was asked to stop before its end; what it had is in its folder."""
 
 

@@ -90,7 +90,9 @@ def load(path: Path) -> Results:
     verdict = _verdict(series, settings, int(flow.round_trips.sum()))
     summary = summarise(series, provenance, verdict)
     if checkpoint and checkpoint.meta["scores"]:
-        summary = summary.merge(_ensemble(checkpoint.arrays["ensemble"] / checkpoint.meta["scores"], provenance, series))
+        summary = summary.merge(
+            _ensemble(checkpoint.arrays["ensemble"] / checkpoint.meta["scores"], provenance, series)
+        )
     best = None
     if "validation_loss" in series and series.sizes["score"]:
         best = best_temperature(series.validation_loss.values, series.temperature.values)
@@ -124,9 +126,9 @@ def summarise(series: xarray.Dataset, provenance: dict[str, Any], verdict: Verdi
     for name in PER_SCORE:
         if name in series:
             estimates[name] = average(series[name].values)
-    for name in ("full_test_loss", "full_test_accuracy"):
-        if name in series and series.sizes["kept"]:
-            estimates[name] = average(series[name].values)
+    for name in ("loss", "accuracy"):
+        if f"full_test_{name}" in series and f"test_{name}" in series:
+            estimates[f"full_test_{name}"] = _on_all(series, name, estimates[f"test_{name}"])
     variables: dict[str, Any] = {}
     for name, estimate in estimates.items():
         variables[name] = ("temperature", estimate.mean)
@@ -225,7 +227,9 @@ def write(results: Results) -> list[Path]:
 
 def netcdf(results: Results) -> bytes:
     """The series and the summary as one NetCDF file, with the burn-in in a group of its own."""
-    tree = xarray.DataTree.from_dict({"/": results.series.merge(_prefixed(results.summary)), "/burn_in": results.burn_in})
+    tree = xarray.DataTree.from_dict(
+        {"/": results.series.merge(_prefixed(results.summary)), "/burn_in": results.burn_in}
+    )
     tree.attrs.update(
         protocol=results.settings.protocol,
         title=results.title,
@@ -269,6 +273,16 @@ def _at(results: Results, rung: int) -> dict[str, Any]:
     return found
 
 
+def _on_all(series: xarray.Dataset, name: str, on_part: Estimate) -> Estimate:
+    """Mean over the samples on the whole test set, which only a few of them were scored on.
+
+    What the part of the test set gives for all samples, plus how far the whole is from the part for those few: the
+    difference hardly varies from sample to sample.
+    """
+    difference = average(series[f"full_test_{name}"].values - series[f"part_test_{name}"].values)
+    return Estimate(on_part.mean + difference.mean, np.hypot(on_part.error, difference.error))
+
+
 def _dataset(rows: dict[str, np.ndarray], scores: dict[str, np.ndarray], full: dict[str, np.ndarray]) -> xarray.Dataset:
     """Rows (round, copy, ...) as named arrays (copy, round, temperature, ...)."""
 
@@ -288,8 +302,9 @@ def _dataset(rows: dict[str, np.ndarray], scores: dict[str, np.ndarray], full: d
         variables |= {n: (("copy", "score", "temperature"), by_copy(scores[n])) for n in PER_SCORE if n in scores}
         coords["score"] = scores["round"]
     if full:
-        for name in ("test_loss", "test_accuracy"):
-            variables[f"full_{name}"] = (("copy", "kept", "temperature"), by_copy(full[name]))
+        for name in ("loss", "accuracy"):
+            for stored, called in ((f"test_{name}", f"full_test_{name}"), (f"part_{name}", f"part_test_{name}")):
+                variables[called] = (("copy", "kept", "temperature"), by_copy(full[stored]))
         coords["kept"] = full["round"]
     return xarray.Dataset(variables, coords=coords)
 

@@ -214,7 +214,9 @@ def score_fn(network: Network) -> Callable[[Weights, Batch], Score]:
     """Mean loss and accuracy of one replica on what `hold_out` prepared."""
 
     def fn(weights: Weights, pieces: Batch) -> Score:
-        return _mean(jax.lax.map(lambda batch: _sums(network, network.logits(weights, batch.inputs), batch), pieces), pieces)
+        return _mean(
+            jax.lax.map(lambda batch: _sums(network, network.logits(weights, batch.inputs), batch), pieces), pieces
+        )
 
     return fn
 

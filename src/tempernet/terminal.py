@@ -141,7 +141,19 @@ def console_for_output() -> Console:
 def table(results: Results) -> Table:
     """One row a temperature."""
     summary = results.summary
-    headings = ("T", "train loss", "test loss", "accuracy", "ensemble loss", "dt", "accept", "swaps", "ESS", "R-hat", "")
+    headings = (
+        "T",
+        "train loss",
+        "test loss",
+        "accuracy",
+        "ensemble loss",
+        "dt",
+        "accept",
+        "swaps",
+        "ESS",
+        "R-hat",
+        "",
+    )
     made = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         made.add_column(heading, justify="right" if heading else "left", no_wrap=True)
@@ -182,9 +194,10 @@ def statements(results: Results) -> list[str]:
     lines.append(f"  at the lowest T:         {_held_out(results, 0)}")
     lines.append(f"  uninformed classifier:   {results.provenance['uninformed_loss']:.4f}")
     peak = transition(results)
+    height = with_error(peak["heat_capacity"], peak["heat_capacity_error"])
     lines.append(
-        f"heat capacity peaks at T = {peak['temperature']:.3g} with {with_error(peak['heat_capacity'], peak['heat_capacity_error'])}; "
-        f"energies there have bimodality {peak['bimodality']:.2f} (1/3 normal, 5/9 flat, 1 two peaks)"
+        f"heat capacity peaks at T = {peak['temperature']:.3g} with {height}; energies there have bimodality "
+        f"{peak['bimodality']:.2f} (1/3 normal, 5/9 flat, 1 two peaks)"
     )
     barrier = results.barrier
     lines.append(
@@ -205,7 +218,7 @@ def statements(results: Results) -> list[str]:
 
 def _about(reason: str) -> str:
     """A reason without its number, so that rungs can share it: `R-hat of the energy`."""
-    kind, of, what = reason.partition(" of the ")
+    kind, of, what = reason.partition(",")[0].partition(" of the ")
     return f"{kind.split()[0]} of the {what}" if of and any(c.isdigit() for c in kind) else reason
 
 

@@ -180,5 +180,3 @@ def rows(plan: Plan, settings: Settings, duration: str) -> list[tuple[str, str]]
         ("disk", f"{plan.disk / 1e6:.0f} MB"),
         ("time here", duration),
     ]
-
-

@@ -116,8 +116,8 @@ def make_network(settings: Settings, data: Dataset) -> MLP:
     inputs = int(np.prod(data.train.x.shape[1:]))
     if network.sizes[0] != inputs or network.sizes[-1] < data.classes:
         raise ConfigError(
-            f"the network {name} reads {network.sizes[0]} numbers and knows {network.sizes[-1]} classes, but {data.name} "
-            f"has {inputs} and {data.classes}; give network.name = {inputs}-...-{data.classes}"
+            f"the network {name} reads {network.sizes[0]} numbers and knows {network.sizes[-1]} classes, but "
+            f"{data.name} has {inputs} and {data.classes}; give network.name = {inputs}-...-{data.classes}"
         )
     return network
 

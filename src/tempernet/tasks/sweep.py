@@ -22,8 +22,9 @@ import numpy as np
 
 from tempernet.config import Settings, to_toml
 from tempernet.engine import Engine
-from tempernet.errors import NumericsError, Stopped
+from tempernet.errors import NumericsError, Stopped, StoreError
 from tempernet.flow import Flow
+from tempernet.integrator import Point
 from tempernet.ladders import interpolate_steps, measure_barrier, place
 from tempernet.paths import temperature_path
 from tempernet.rounds import Record, Rungs, State
@@ -182,7 +183,7 @@ class Sweep:
     def _between_stages(self, position: Position) -> None:
         """Move an adaptive ladder, tune, and begin the next stage, or the samples."""
         engine, last = self.engine, position.round >= self.settings.run.burn_in
-        moving = self.settings.ladder.kind == "adaptive" and 0 < position.round and not last
+        moving = self.settings.ladder.kind == "adaptive" and position.round > 0 and not last
         if moving and position.measured.rounds > 0:
             self._move_ladder(position)
         self._show("tune", self.stages.index(position.round), len(self.stages))
@@ -262,8 +263,9 @@ class Sweep:
                 row |= {"validation_loss": held_out.loss, "validation_accuracy": held_out.accuracy}
             self.records.append("scores", row)
         if done in keep_rounds(run.rounds, run.keep):
-            every = engine.score(position.state, problem.all_test)
-            self.records.append("full", {"round": done, "test_loss": every.loss, "test_accuracy": every.accuracy})
+            every, some = (engine.score(position.state, examples) for examples in (problem.all_test, problem.test))
+            row = {"round": done, "test_loss": every.loss, "test_accuracy": every.accuracy}
+            self.records.append("full", {**row, "part_loss": some.loss, "part_accuracy": some.accuracy})
             self._keep_weights(position, done)
 
     def _keep_weights(self, position: Position, done: int) -> None:
@@ -306,15 +308,18 @@ class Sweep:
         for problem in problems:
             self.folder.log(f"warning: {problem}; going back to the checkpoint before")
         if found is None:
+            if problems:
+                raise StoreError(f"no checkpoint of {self.folder.path} can be used: {problems[0]}")
             return None
         arrays, meta = found
         self.records.truncate(meta["series"])
         self.kept.truncate({"weights": meta["weights"]})
         engine = self.engine
-        like = jax.tree.structure(engine.start(engine.init_weights()).point)
-        leaves = [arrays[f"point{i}"] for i in range(like.num_leaves)]
+        weights = self.problem.target.prior.like
+        like: Any = Point(weights, jnp.zeros(()), weights)
+        leaves = [arrays[f"point{i}"] for i in range(len(jax.tree.leaves(like)))]
         state = State(
-            engine.layout.put_replicas(jax.tree.unflatten(like, leaves)),
+            engine.layout.put_replicas(jax.tree.unflatten(jax.tree.structure(like), leaves)),
             jnp.asarray(arrays["replica_at"]),
             jnp.int32(meta["round"]),
         )

@@ -1,7 +1,7 @@
 """Replica flow: how replicas wander between the ends of the ladder, followed round by round.
 
 A replica has come "from the hot end" since it was last at the hottest rung and not yet at the coldest. A round trip is
-counted when it arrives back at the coldest rung. In a well-mixing ladder the fraction of replicas that came from
+counted when it is back at the end that it saw first, having seen the other one. In a well-mixing ladder the fraction of replicas that came from
 the hot end falls evenly from the hottest rung to the coldest.
 """
 
@@ -20,21 +20,24 @@ class Flow:
     def __init__(self, copies: int, rungs: int) -> None:
         self.label = np.zeros((copies, rungs), np.int8)
         """Which end each replica saw last: 0 neither, COLD or HOT."""
-        self.been_cold = np.zeros((copies, rungs), bool)
+        self.home = np.zeros((copies, rungs), np.int8)
+        """Which end each replica saw first."""
         self.round_trips = np.zeros(copies, np.int64)
         self.from_hot = np.zeros(rungs, np.int64)
         self.from_cold = np.zeros(rungs, np.int64)
 
     def update(self, replica: np.ndarray) -> None:
         """One round: `replica` (copies, K) is who sits at each rung."""
+        if replica.shape[1] == 1:
+            # One rung has no ends to travel between.
+            return
         copies = np.arange(len(replica))
-        coldest, hottest = replica[:, 0], replica[:, -1]
-        # A ladder of one rung has no ends to travel between.
-        returned = (self.label[copies, coldest] == HOT) & self.been_cold[copies, coldest] & (coldest != hottest)
-        self.round_trips += returned
-        self.been_cold[copies, coldest] = True
-        self.label[copies, coldest] = COLD
-        self.label[copies, hottest] = HOT
+        for end, at_end in ((COLD, replica[:, 0]), (HOT, replica[:, -1])):
+            crossed = self.label[copies, at_end] == (HOT if end == COLD else COLD)
+            self.round_trips += crossed & (self.home[copies, at_end] == end)
+            self.label[copies, at_end] = end
+            home = self.home[copies, at_end]
+            self.home[copies, at_end] = np.where(home == 0, end, home)
         at = np.take_along_axis(self.label, replica.astype(np.int64), axis=1)
         self.from_hot += (at == HOT).sum(axis=0)
         self.from_cold += (at == COLD).sum(axis=0)

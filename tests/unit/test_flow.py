@@ -29,10 +29,12 @@ def test_half_a_trip_is_none() -> None:
 
 
 def test_every_trip_counts_once_however_long_the_replica_stays() -> None:
-    there_and_back = [[0, 1], [0, 1], [1, 0], [1, 0], [0, 1], [0, 1]]
-    # Replica 0: cold, hot, cold. Replica 1 began hot, went cold and back: its trip is not complete.
-    assert followed(there_and_back).round_trips.tolist() == [1]
-    # Now replica 1 arrives at the cold end for the second time.
+    there = [[0, 1], [0, 1], [1, 0], [1, 0]]
+    assert followed(there).round_trips.tolist() == [0]
+    # Replica 0: cold, hot, cold; replica 1: hot, cold, hot. Each is back where it began.
+    there_and_back = [*there, [0, 1], [0, 1]]
+    assert followed(there_and_back).round_trips.tolist() == [2]
+    # Half a trip more is none.
     assert followed([*there_and_back, [1, 0]]).round_trips.tolist() == [2]
 
 
@@ -72,7 +74,7 @@ def test_a_conveyor_belt_makes_all_the_trips_there_are(rungs: int) -> None:
         for k in range(step % 2, rungs - 1, 2):
             replica[[k, k + 1]] = replica[[k + 1, k]]
     flow = followed(rounds)
-    # Each replica is back after 2 K rounds: 10 arrivals at the cold end, of which the first is no return.
+    # Each replica is back after 2 K rounds: 10 arrivals at the end it saw first, of which one is no return.
     assert flow.round_trips[0] == pytest.approx(rungs * 9, abs=rungs)
     fraction = flow.fraction_from_hot
     np.testing.assert_allclose(fraction[1:-1], 0.5, atol=0.1)

@@ -9,12 +9,9 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,14 +20,17 @@ import typer
 
 from tempernet import config
 from tempernet.errors import ConfigError, DataError, NumericsError, Stopped, StoreError, TempernetError
+from tempernet.stopping import EXIT_STOPPED, Stopper, seconds
 
 EXIT_CODES: dict[type[TempernetError], int] = {
     ConfigError: 2,
     DataError: 3,
     NumericsError: 4,
     StoreError: 5,
-    Stopped: 6,
+    Stopped: EXIT_STOPPED,
 }
+
+WATCH_SECONDS = 5.0
 
 app = typer.Typer(
     name="tempernet",
@@ -50,6 +50,7 @@ DataOption = Annotated[str | None, typer.Option(help="An npz file or a folder of
 NetworkOption = Annotated[str | None, typer.Option(help="M1, M3, M3star, or layer sizes such as 64-32-32-5.")]
 SettingsFile = Annotated[Path | None, typer.Argument(metavar="[SETTINGS.toml]", help="A file of settings.")]
 RunDir = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")]
+MaxTimeOption = Annotated[str | None, typer.Option(help="Stop after this time, such as 45s, 90m or 3h.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but errors.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")]
 
@@ -76,6 +77,7 @@ def sweep(
     protocol: ProtocolOption = None,
     data: DataOption = None,
     network: NetworkOption = None,
+    max_time: MaxTimeOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -83,13 +85,14 @@ def sweep(
     settings = _resolve(settings_file, preset, protocol, assignments, data, network)
     name = preset or (settings_file.stem if settings_file else "custom" if data or network else "quick")
     path = out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    _run_sweep(settings, path, quiet, as_json)
+    _run_sweep(settings, path, max_time, quiet, as_json)
 
 
 @app.command()
 def resume(
     run: RunDir,
     rounds: Annotated[int | None, typer.Option(help="Rounds that count, in total.")] = None,
+    max_time: MaxTimeOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -102,7 +105,7 @@ def resume(
     if rounds is not None:
         longer = settings.run.model_copy(update={"rounds": rounds})
         settings = config.settings_from({**settings.model_dump(), "run": longer.model_dump()})
-    _run_sweep(settings, run, quiet, as_json)
+    _run_sweep(settings, run, max_time, quiet, as_json)
 
 
 @app.command()
@@ -131,8 +134,9 @@ def plan(
     as_json: JsonOption = False,
 ) -> None:
     """Say what a sweep will take: replicas, gradients, memory, disk, and the time it will take here."""
+    from tempernet.formatting import duration
     from tempernet.tasks.plan import make_plan, rows
-    from tempernet.terminal import duration, plan_table
+    from tempernet.terminal import plan_table
 
     settings = _resolve(settings_file, preset, protocol, assignments, data, network)
     found = make_plan(_seeded(settings))
@@ -143,34 +147,38 @@ def plan(
 
 
 @app.command()
-def status(run: RunDir, as_json: JsonOption = False) -> None:
-    """Say how far a run is, and its verdict so far."""
-    from tempernet import results
-    from tempernet.store import RunFolder
-    from tempernet.store.folder import STATUS
-    from tempernet.terminal import duration, plan_table
+def status(
+    run: RunDir,
+    as_json: JsonOption = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Again every few seconds, until the run is finished.")] = False,
+) -> None:
+    """Say how far a run is, its verdict so far, and its warnings."""
+    from tempernet.tasks.status import current, rows
+    from tempernet.terminal import plan_table
 
-    told = RunFolder.open(run).read_json(STATUS)
-    try:
-        found = results.load(run)
-        verdict, finished = found.verdict.headline, found.finished
-    except StoreError as error:
-        verdict, finished = f"none yet ({error})", False
-    if as_json:
-        print(json.dumps({**told, "verdict": verdict, "finished": finished}))
-        return
-    left = told.get("seconds_left")
-    rate = told.get("rounds_per_second")
-    plan_table(
-        [
-            ("phase", "finished" if finished else told["phase"]),
-            ("round", f"{told['done']} of {told['total']}"),
-            ("rate", "-" if rate is None else f"{rate:.3g} rounds/s"),
-            ("time left", "-" if finished or left is None else duration(left)),
-            ("last heard of", f"{duration(max(0.0, time.time() - told['time']))} ago"),
-            ("verdict", verdict),
-        ]
-    )
+    while True:
+        told = current(run)
+        if as_json:
+            print(json.dumps(told), flush=True)
+        else:
+            plan_table(rows(told))
+        if not watch or told["finished"]:
+            return
+        time.sleep(WATCH_SECONDS)
+        print(flush=True)
+
+
+@app.command()
+def check(run: RunDir) -> None:
+    """Verify every hash of a run folder and the agreement of its parts; exit code 5 if something is wrong."""
+    from tempernet.tasks.status import problems
+
+    found = problems(run)
+    for problem in found:
+        print(problem)
+    if found:
+        raise StoreError(f"{run}: {len(found)} problems")
+    print(f"{run} is whole")
 
 
 @app.command()
@@ -259,7 +267,7 @@ def _seeded(settings: config.Settings) -> config.Settings:
     return settings.model_copy(update={"run": settings.run.model_copy(update={"seed": secrets.randbelow(2**31)})})
 
 
-def _run_sweep(settings: config.Settings, path: Path, quiet: bool, as_json: bool) -> None:
+def _run_sweep(settings: config.Settings, path: Path, max_time: str | None, quiet: bool, as_json: bool) -> None:
     from tempernet import plots, results
     from tempernet.store import files
     from tempernet.store.folder import FIGURES
@@ -267,15 +275,20 @@ def _run_sweep(settings: config.Settings, path: Path, quiet: bool, as_json: bool
     from tempernet.tasks.sweep import Sweep
     from tempernet.terminal import reporter, show
 
+    max_seconds = None if max_time is None else seconds(max_time)
     settings = _settings_for(path, settings)
     problem = make_problem(settings)
     folder = _folder(path)
     shown = reporter(quiet)
+
+    def warn(text: str) -> None:
+        print(f"tempernet: warning: {text}", file=sys.stderr, flush=True)
+
     try:
-        with _signals() as stopping:
+        with Stopper(max_seconds, f"; go on with: tempernet resume {path}") as stopping:
             if not quiet:
                 print(f"tempernet: protocol {settings.protocol}, run folder {path}", file=sys.stderr)
-            Sweep(settings, problem, folder, shown, stopping).run()
+            Sweep(settings, problem, folder, shown, stopping, warn).run()
     except Stopped as error:
         raise Stopped(f"{error}; go on with: tempernet resume {path}") from error
     finally:
@@ -339,23 +352,3 @@ def _make(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"cannot make the folder {folder}: {error.strerror}; choose another with --out") from error
-
-
-@contextmanager
-def _signals() -> Iterator[Callable[[], bool]]:
-    """The first SIGINT or SIGTERM asks to stop, the second one ends the process at once."""
-    asked = False
-
-    def ask(number: int, frame: Any) -> None:
-        nonlocal asked
-        if asked:
-            os._exit(128 + number)
-        asked = True
-        print("stopping: writing a checkpoint (again to abort at once)", file=sys.stderr, flush=True)
-
-    previous = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield lambda: asked
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)

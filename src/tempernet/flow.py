@@ -1,8 +1,8 @@
 """Replica flow: how replicas wander between the ends of the ladder, followed round by round.
 
 A replica has come "from the hot end" since it was last at the hottest rung and not yet at the coldest. A round trip is
-counted when it is back at the end that it saw first, having seen the other one. In a well-mixing ladder the fraction of replicas that came from
-the hot end falls evenly from the hottest rung to the coldest.
+counted when it is back at the end that it saw first, having seen the other one. In a well-mixing ladder the
+fraction of replicas that came from the hot end falls evenly from the hottest rung to the coldest.
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
+from tempernet.formatting import duration, with_error
 from tempernet.results import Results, nearest, transition
 from tempernet.tasks.sweep import Progress as Told
 
@@ -91,32 +91,6 @@ def _details(told: Told) -> str:
         parts.append(f"swaps >= {told.worst_swap:.0%}")
     parts.append(f"{told.round_trips} round trips")
     return "  " + "  ".join(parts)
-
-
-def duration(seconds: float) -> str:
-    """`1 h 05 min`, `3 min`, `12 s`."""
-    if not math.isfinite(seconds):
-        return "?"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60:02d} min"
-
-
-def with_error(mean: float, error: float) -> str:
-    """`2.02(7)`: the error, to one digit or two, in units of the last digit shown."""
-    if not np.isfinite(mean):
-        return "-"
-    if not np.isfinite(error):
-        return f"{mean:.4g}(?)"
-    if error == 0:
-        return f"{mean:.4g}"
-    exponent = math.floor(math.log10(error))
-    # 1.x errors keep a second digit: 0.014 as (14), 0.034 as (3).
-    digits = -exponent + (1 if error / 10.0**exponent < 1.95 else 0)
-    if digits <= 0:
-        return f"{mean:.0f}({error:.0f})"
-    return f"{mean:.{digits}f}({round(error * 10**digits)})"
 
 
 def show(results: Results, written: list[Path]) -> None:

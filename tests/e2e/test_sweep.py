@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,15 @@ def command(*arguments: object, timeout: float = 300) -> subprocess.CompletedPro
 def small(*settings: str) -> list[str]:
     """The options of a run of seconds."""
     return [text for setting in (*SMALL, *settings) for text in ("--set", setting)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def shared_compilations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Programs that the command compiles are kept for the next test, which would compile them again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -31,6 +31,7 @@ ROOMS = (
     "sampling",
     "ladders",
     "flow",
+    "formatting",
     "statistics",
     "thermo",
     "verdict",
@@ -39,6 +40,7 @@ ROOMS = (
     "results",
     "tasks",
     "plots",
+    "stopping",
     "terminal",
     "cli",
 )

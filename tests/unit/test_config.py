@@ -67,8 +67,8 @@ def test_later_settings_win_and_presets_stay_as_they_are(tmp_path: Path) -> None
         assignments=["run.copies=33", "ladder.high=34", "ladder.high=35"],
     )
     run, ladder = settings.run, settings.ladder
-    assert (run.rounds, run.burn_in, run.copies, run.score_every) == (11, 22, 33, 4)
-    assert (ladder.num, ladder.high, ladder.low, settings.data.n_train) == (14, 35.0, 0.1, 23)
+    assert (run.rounds, run.burn_in, run.copies, run.score_every) == (11, 22, 33, 10)
+    assert (ladder.num, ladder.high, ladder.low, settings.data.n_train) == (14, 35.0, 0.5, 23)
     assert repr(PRESETS) == before
 
 

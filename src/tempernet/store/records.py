@@ -18,6 +18,8 @@ from tempernet.store import files
 
 MANIFEST = "manifest.json"
 VERSION = 1
+FULL = 256
+"""Rows from which on a chunk is left alone."""
 
 
 class Records:
@@ -26,6 +28,7 @@ class Records:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._buffer: dict[str, list[dict[str, np.ndarray]]] = {}
+        self._replaced: list[Path] = []
         self._chunks: list[dict[str, Any]] = self._read_manifest() if (folder / MANIFEST).exists() else []
 
     @property
@@ -47,11 +50,23 @@ class Records:
             return
         files.make_folder(self.folder)
         chunks = list(self._chunks)
+        replaced = []
         for series, rows in self._buffer.items():
             start = sum(chunk["rows"] for chunk in chunks if chunk["series"] == series)
-            chunks.append(self._write_chunk(series, start, {name: [row[name] for row in rows] for name in rows[0]}))
+            new = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+            last = next((chunk for chunk in reversed(chunks) if chunk["series"] == series), None)
+            if last is not None and last["rows"] < FULL:
+                # A new file with the rows of a chunk that is not full yet and these: few files, however often it is
+                # flushed. The old one goes with the next flush: a reader may be at it.
+                start -= last["rows"]
+                new = {name: np.concatenate([rows, new[name]]) for name, rows in self._read_chunk(last).items()}
+                chunks.remove(last)
+                replaced.append(self.folder / last["file"])
+            chunks.append(self._write_chunk(series, start, new))
         self._commit(chunks)
         self._buffer = {}
+        self._remove(self._replaced)
+        self._replaced = replaced
 
     def load(self, series: str, skip: int = 0) -> dict[str, np.ndarray]:
         """All rows of a series on disk from row `skip` on, stacked: name -> (rows, ...). Empty if there are none."""
@@ -91,11 +106,8 @@ class Records:
         if kept != self._chunks:
             self._commit(kept)
         # Also what a writer left that was killed before it could name it in the manifest.
-        named = {chunk["file"] for chunk in kept}
-        for file in [file for file in self.folder.glob("*.npz*") if file.name not in named]:
-            with contextlib.suppress(OSError):
-                file.unlink()
-        self._buffer = {}
+        self._remove(list(self.folder.glob("*.npz*")))
+        self._buffer, self._replaced = {}, []
 
     def verify(self) -> list[str]:
         """What is wrong with the chunks that the manifest names; empty if nothing is."""
@@ -115,6 +127,13 @@ class Records:
         name = f"{series}-{start:08d}-{start + number:08d}.npz"
         files.write_atomic(self.folder / name, content)
         return {"file": name, "series": series, "rows": number, "sha256": files.sha256(content)}
+
+    def _remove(self, unwanted: list[Path]) -> None:
+        """Remove files, but for those that the manifest names: a name may have been taken again."""
+        named = {chunk["file"] for chunk in self._chunks}
+        for file in [file for file in unwanted if file.name not in named]:
+            with contextlib.suppress(OSError):
+                file.unlink()
 
     def _commit(self, chunks: list[dict[str, Any]]) -> None:
         files.write_json(self.folder / MANIFEST, {"version": VERSION, "chunks": chunks})

@@ -9,6 +9,7 @@ function of the first, so a run that was killed goes on as if it had not been.
 from __future__ import annotations
 
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -37,6 +38,8 @@ from tempernet.tasks.problem import Problem, make_engine, make_minimiser, make_t
 BURN_IN, SAMPLE = "burn-in", "sample"
 PHASES = ("initialise", "minimise", "tune", BURN_IN, SAMPLE)
 STATUS_SECONDS = 2.0
+STUCK_ROUNDS = 50
+"""Rounds without an accepted trajectory after which a replica counts as stuck."""
 SETTLING = 3
 """The first 1/3 of a stage is not measured: the ladder has just moved."""
 
@@ -103,6 +106,8 @@ class Position:
     flow: Flow
     ensemble: np.ndarray
     """Sum of softmax outputs over the scores so far: (copies, K, examples, classes)."""
+    still: np.ndarray
+    """For how many rounds each replica has accepted nothing: (copies, K)."""
     scores: int = 0
     finished: bool = False
 
@@ -122,10 +127,12 @@ class Sweep:
         folder: RunFolder,
         report_fn: ReportFn | None = None,
         should_stop: Callable[[], bool] = lambda: False,
+        warn_fn: Callable[[str], None] = lambda text: None,
     ) -> None:
         self.settings, self.problem, self.folder = settings, problem, folder
         self.report_fn = report_fn or (lambda progress: None)
-        self.should_stop = should_stop
+        self.should_stop, self.warn_fn = should_stop, warn_fn
+        self.warnings: list[str] = []
         self.records, self.kept = folder.records, folder.weights
         self.stages = stage_ends(settings.run.burn_in)
         self.total = settings.run.burn_in + settings.run.rounds
@@ -140,6 +147,7 @@ class Sweep:
         tile = int(self.folder.read_json(PROVENANCE)["tile"]) if begun else None
         self.engine = make_engine(self.settings, self.problem, tile)
         position = self._restored() or self._begun()
+        self.folder.write_text(CONFIG, to_toml(self.settings))
         self._phase_began = (time.monotonic(), position.round)
         while True:
             if not position.tuned:
@@ -178,6 +186,7 @@ class Sweep:
             measured=Measured.none(rungs),
             flow=Flow(engine.copies, rungs),
             ensemble=np.zeros(predicted, np.float32),
+            still=np.zeros((engine.copies, rungs), np.int32),
         )
 
     def _between_stages(self, position: Position) -> None:
@@ -232,12 +241,34 @@ class Sweep:
         if sampling or began - stage_start >= (stage_end - stage_start) // SETTLING:
             position.measured.add(record)
         position.flow.update(np.asarray(record.replica))
+        self._watch_stuck(position, record)
         done = position.round
         if sampling:
             self._score(position, done - run.burn_in)
         if done in self.stages:
             position.tuned = False
         self._report(position)
+
+    def _watch_stuck(self, position: Position, record: Record) -> None:
+        """Warn of replicas that have long accepted nothing, and stop if that is all of them: no samples are better."""
+        rejected = np.asarray(record.info.accepted) == 0
+        before = np.take_along_axis(position.still, np.asarray(record.replica), axis=1)
+        np.put_along_axis(position.still, np.asarray(record.replica), np.where(rejected, before + 1, 0), axis=1)
+        longest = position.still.min() if position.still.min() >= STUCK_ROUNDS else position.still.max()
+        if longest < STUCK_ROUNDS or longest % STUCK_ROUNDS:
+            return
+        copy, rung = np.unravel_index(int(np.argmax(np.where(rejected, before, -1))), rejected.shape)
+        cause = _cause(record, int(copy), int(rung), self.settings.dynamics.num_trajectories)
+        where = f"copy {copy} at T = {position.temperatures[rung]:.4g}"
+        if position.still.min() >= STUCK_ROUNDS:
+            raise NumericsError(f"no replica has accepted a trajectory for {longest} rounds; {where}: {cause}")
+        number = int((position.still >= STUCK_ROUNDS).sum())
+        self._warn(f"{number} replicas have accepted nothing for {STUCK_ROUNDS} rounds or more; {where}: {cause}")
+
+    def _warn(self, text: str) -> None:
+        self.warnings.append(text)
+        self.folder.log(f"warning: {text}")
+        self.warn_fn(text)
 
     def _wait(self, *results: Any) -> None:
         """Until the devices are done, or someone asks to stop; a signal is not seen while waiting inside JAX."""
@@ -289,6 +320,7 @@ class Sweep:
             "temperatures": position.temperatures,
             "step_sizes": position.step_sizes,
             "ensemble": position.ensemble,
+            "still": position.still,
         }
         series = {name: self.records.length(name) for name in ("rounds", "scores", "full")}
         meta = {
@@ -305,13 +337,14 @@ class Sweep:
     def _restored(self) -> Position | None:
         """The newest whole checkpoint, with the records cut to it; None for a folder without one."""
         found, problems = self.folder.checkpoints.latest()
-        for problem in problems:
-            self.folder.log(f"warning: {problem}; going back to the checkpoint before")
         if found is None:
             if problems:
                 raise StoreError(f"no checkpoint of {self.folder.path} can be used: {problems[0]}")
             return None
+        for problem in problems:
+            self._warn(f"{problem}; going back to the checkpoint before, at round {found.meta['round']}")
         arrays, meta = found
+        self._note_restart(int(meta["round"]))
         self.records.truncate(meta["series"])
         self.kept.truncate({"weights": meta["weights"]})
         engine = self.engine
@@ -326,7 +359,6 @@ class Sweep:
         flow = Flow(engine.copies, engine.num_rungs)
         flow.restore(arrays)
         measured = Measured(**{name: np.array(arrays[f"measured_{name}"]) for name in vars(Measured.none(2))})
-        self.folder.log(f"resumed at round {meta['round']}")
         return Position(
             state=state,
             temperatures=arrays["temperatures"],
@@ -335,8 +367,28 @@ class Sweep:
             measured=measured,
             flow=flow,
             ensemble=arrays["ensemble"],
+            still=arrays["still"],
             scores=meta["scores"],
         )
+
+    def _note_restart(self, at_round: int) -> None:
+        """Write into the provenance that the run goes on here, and whether still bit by bit."""
+        noted = self.folder.read_json(PROVENANCE)
+        now = provenance(self.settings, self.problem, self.engine)
+        if noted["data"]["sha256"] != now["data"]["sha256"]:
+            raise StoreError(
+                f"the data of {self.folder.path} have changed since the run began: their hash is not the one in "
+                f"{PROVENANCE}; put the old data back, or begin a new run"
+            )
+        changed = [name for name in ("versions", "platform", "devices") if noted[name] != now[name]]
+        facts = {name: now[name] for name in ("command", "versions", "platform", "devices")}
+        restart = {"round": at_round, "time": time.time(), "bitwise": not changed, **facts}
+        self.folder.write_json(PROVENANCE, {**noted, "restarts": [*noted.get("restarts", []), restart]})
+        self.folder.log(f"resumed at round {at_round}")
+        if changed:
+            self._warn(
+                f"going on with other {' and '.join(changed)}: the result is valid, but no longer bit by bit the same"
+            )
 
     def _report(self, position: Position) -> None:
         burn_in = self.settings.run.burn_in
@@ -365,7 +417,7 @@ class Sweep:
         self.report_fn(progress)
         now = time.monotonic()
         if (always or now - self._status_at > STATUS_SECONDS) and (self.folder.path / CONFIG).exists():
-            self.folder.write_json(STATUS, {**vars(progress), "time": time.time()})
+            self.folder.write_json(STATUS, {**vars(progress), "warnings": self.warnings, "time": time.time()})
             self._status_at = now
 
 
@@ -413,8 +465,28 @@ def provenance(settings: Settings, problem: Problem, engine: Engine) -> dict[str
         "scored_labels": problem.test_labels,
         "trajectories": settings.dynamics.num_trajectories,
         "model": {"sha256": model_hash(problem.network, settings), "weights": problem.network.num_weights},
+        "git": _git_revision(),
         "started": time.time(),
     }
+
+
+def _git_revision() -> str | None:
+    """The revision of the project that the command runs in, if there is one."""
+    try:
+        found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return found.stdout.strip() or None if found.returncode == 0 else None
+
+
+def _cause(record: Record, copy: int, rung: int, trajectories: int) -> str:
+    """What is known about why the trajectories of a round were rejected."""
+    walls, nonfinite = (int(counts[copy, rung]) for counts in (record.info.wall_rejections, record.info.nonfinite))
+    if nonfinite:
+        return f"{nonfinite} of {trajectories} trajectories ended in an energy that is not finite"
+    if walls:
+        return f"{walls} of {trajectories} trajectories ended outside the walls; reflecting walls would let it move"
+    return "the energy rejects all of them: the step size is too large there; a longer burn-in tunes it again"
 
 
 def _row(record: Record, squares: Any, position: Position, sampling: bool) -> dict[str, Any]:

@@ -1,0 +1,84 @@
+"""How a run is: its heartbeat and its verdict so far, and whether its folder is whole. Reads only."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Any
+
+from tempernet import config, results
+from tempernet.errors import ConfigError, StoreError
+from tempernet.formatting import duration
+from tempernet.store import RunFolder
+from tempernet.store.folder import CONFIG, PROVENANCE, RESULTS, STATUS
+from tempernet.store.records import Records
+
+
+def current(path: Path) -> dict[str, Any]:
+    """The heartbeat, the verdict so far, the age of the newest checkpoint. A damaged part is reported, not fatal."""
+    folder = RunFolder.open(path)
+    try:
+        told = folder.read_json(STATUS)
+    except StoreError as error:
+        told = {"phase": "unknown", "warnings": [str(error)]}
+    try:
+        found = results.load(path)
+        verdict, finished = found.verdict.headline, found.finished
+    except (StoreError, ConfigError) as error:
+        verdict, finished = f"none yet: {error}", False
+    checkpoints = sorted((path / "checkpoints").glob("*.npz"))
+    age = time.time() - checkpoints[-1].stat().st_mtime if checkpoints else None
+    return {**told, "verdict": verdict, "finished": finished, "checkpoint_age": age, "bytes": folder.size()}
+
+
+def rows(told: dict[str, Any]) -> list[tuple[str, str]]:
+    """The status in words."""
+    left, rate, age, heard = (
+        told.get(name) for name in ("seconds_left", "rounds_per_second", "checkpoint_age", "time")
+    )
+    lines = [
+        ("phase", "finished" if told["finished"] else str(told["phase"])),
+        ("round", f"{told.get('done', '?')} of {told.get('total', '?')}"),
+        ("rate", "-" if rate is None else f"{rate:.3g} rounds/s"),
+        ("time left", "-" if told["finished"] or left is None else duration(left)),
+        ("last heard of", "never" if heard is None else f"{duration(max(0.0, time.time() - heard))} ago"),
+        ("last checkpoint", "none" if age is None else f"{duration(age)} ago"),
+        ("disk", f"{told['bytes'] / 1e6:.1f} MB"),
+        ("verdict", told["verdict"]),
+    ]
+    return lines + [("warning", text) for text in told.get("warnings", [])]
+
+
+def problems(path: Path) -> list[str]:
+    """Everything that is wrong with a run folder; empty if it is whole."""
+    folder = RunFolder.open(path)
+    found: list[str] = []
+
+    def tried(read_fn: Any) -> Any:
+        try:
+            return read_fn()
+        except (StoreError, ConfigError) as error:
+            found.append(str(error))
+            return None
+
+    tried(lambda: config.settings_from(config.read_toml(path / CONFIG)))
+    tried(lambda: folder.read_json(PROVENANCE))
+    for name in (STATUS, RESULTS):
+        if (path / name).exists():
+            tried(lambda name=name: folder.read_json(name))
+    records: Records | None = tried(lambda: folder.records)
+    weights: Records | None = tried(lambda: folder.weights)
+    for part in (records, weights):
+        found += part.verify() if part is not None else []
+    found += folder.checkpoints.verify()
+    newest, _ = folder.checkpoints.latest()
+    if newest is not None:
+        wanted = [(records, name, rows) for name, rows in newest.meta["series"].items()]
+        for part, name, rows_wanted in [*wanted, (weights, "weights", newest.meta["weights"])]:
+            if part is not None and part.length(name) < rows_wanted:
+                found.append(
+                    f"{part.folder} has {part.length(name)} rows of {name}, the newest checkpoint wants {rows_wanted}"
+                )
+    elif records is not None and records.length("rounds"):
+        found.append(f"{path / 'checkpoints'} has no whole checkpoint, but rounds were recorded")
+    return found

@@ -92,6 +92,7 @@ def sweep(
 def resume(
     run: RunDir,
     rounds: Annotated[int | None, typer.Option(help="Rounds that count, in total.")] = None,
+    burn_in: Annotated[int | None, typer.Option(help="Rounds of burn-in, in total: samples become burn-in.")] = None,
     max_time: MaxTimeOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
@@ -102,9 +103,9 @@ def resume(
 
     RunFolder.open(run)
     settings = config.settings_from(config.read_toml(run / CONFIG))
-    if rounds is not None:
-        longer = settings.run.model_copy(update={"rounds": rounds})
-        settings = config.settings_from({**settings.model_dump(), "run": longer.model_dump()})
+    longer = {name: value for name, value in (("rounds", rounds), ("burn_in", burn_in)) if value is not None}
+    if longer:
+        settings = config.settings_from({**settings.model_dump(), "run": {**settings.run.model_dump(), **longer}})
     _run_sweep(settings, run, max_time, quiet, as_json)
 
 
@@ -315,7 +316,8 @@ def _settings_for(path: Path, settings: config.Settings) -> config.Settings:
     old = config.settings_from(config.read_toml(path / CONFIG))
     if settings.run.seed < 0:
         settings = settings.model_copy(update={"run": settings.run.model_copy(update={"seed": old.run.seed})})
-    changed = [line for line in config.differences(old, settings) if not line.startswith(("run.rounds:", "output."))]
+    may_change = ("run.rounds:", "run.burn_in:", "output.")
+    changed = [line for line in config.differences(old, settings) if not line.startswith(may_change)]
     if changed:
         raise StoreError(
             f"{path} holds a run with other settings ({'; '.join(changed)}); choose another folder with --out, or "

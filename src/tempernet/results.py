@@ -78,12 +78,13 @@ def load(path: Path) -> Results:
     provenance = folder.read_json(PROVENANCE)
     records = folder.records
     rows = records.load("rounds")
-    if not rows or not rows["sampling"].any():
-        raise StoreError(f"{path} has no samples yet: {len(rows.get('sampling', ()))} rounds of burn-in so far")
-    sampling = rows["sampling"]
-    before = {name: array[~sampling] for name, array in rows.items()}
-    counting = {name: array[sampling] for name, array in rows.items()}
-    series = _dataset(counting, records.load("scores"), records.load("full"))
+    burn_in, done = settings.run.burn_in, len(next(iter(rows.values()), ()))
+    if done <= burn_in:
+        raise StoreError(f"{path} has no samples yet: {done} of {burn_in} rounds of burn-in so far")
+    before = {name: array[:burn_in] for name, array in rows.items()}
+    counting = {name: array[burn_in:] for name, array in rows.items()}
+    scores, full = (_after(records.load(name), burn_in) for name in ("scores", "full"))
+    series = _dataset(counting, scores, full)
     checkpoint, _ = folder.checkpoints.latest()
     finished = bool(checkpoint and checkpoint.meta["finished"])
     flow = _flow(series)
@@ -273,6 +274,14 @@ def _at(results: Results, rung: int) -> dict[str, Any]:
     return found
 
 
+def _after(rows: dict[str, np.ndarray], burn_in: int) -> dict[str, np.ndarray]:
+    """The rows of rounds that count, their rounds counted from the end of burn-in; empty if there are none."""
+    if not rows or not (rows["round"] > burn_in).any():
+        return {}
+    counting = {name: array[rows["round"] > burn_in] for name, array in rows.items()}
+    return {**counting, "round": counting["round"] - burn_in}
+
+
 def _on_all(series: xarray.Dataset, name: str, on_part: Estimate) -> Estimate:
     """Mean over the samples on the whole test set, which only a few of them were scored on.
 
@@ -295,7 +304,7 @@ def _dataset(rows: dict[str, np.ndarray], scores: dict[str, np.ndarray], full: d
     variables["time_step"] = (("round", "temperature"), rows["time_steps"])
     coords: dict[str, Any] = {
         "temperature": rows["temperatures"][-1],
-        "round": np.arange(1, len(rows["sampling"]) + 1),
+        "round": np.arange(1, len(rows["energy"]) + 1),
         "copy": np.arange(rows["energy"].shape[1]),
     }
     if scores:

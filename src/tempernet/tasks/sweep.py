@@ -23,7 +23,7 @@ import numpy as np
 
 from tempernet.config import Settings, to_toml
 from tempernet.engine import Engine
-from tempernet.errors import NumericsError, Stopped, StoreError
+from tempernet.errors import ConfigError, NumericsError, Stopped, StoreError
 from tempernet.flow import Flow
 from tempernet.integrator import Point
 from tempernet.ladders import interpolate_steps, measure_barrier, place
@@ -235,7 +235,7 @@ class Sweep:
         record = jax.device_get(on_device)
         _must_be_finite(record, position)
         position.state = state
-        self.records.append("rounds", _row(record, squares, position, sampling))
+        self.records.append("rounds", _row(record, squares, position))
         stage_start = max((end for end in self.stages if end <= began), default=0)
         stage_end = min((end for end in self.stages if end > began), default=self.total)
         if sampling or began - stage_start >= (stage_end - stage_start) // SETTLING:
@@ -288,22 +288,22 @@ class Sweep:
             test, probabilities = engine.predict(position.state, problem.test)
             position.ensemble += probabilities
             position.scores += 1
-            row = {"round": done, "test_loss": test.loss, "test_accuracy": test.accuracy}
+            row = {"round": position.round, "test_loss": test.loss, "test_accuracy": test.accuracy}
             if problem.validation is not None:
                 held_out = engine.score(position.state, problem.validation)
                 row |= {"validation_loss": held_out.loss, "validation_accuracy": held_out.accuracy}
             self.records.append("scores", row)
         if done in keep_rounds(run.rounds, run.keep):
             every, some = (engine.score(position.state, examples) for examples in (problem.all_test, problem.test))
-            row = {"round": done, "test_loss": every.loss, "test_accuracy": every.accuracy}
+            row = {"round": position.round, "test_loss": every.loss, "test_accuracy": every.accuracy}
             self.records.append("full", {**row, "part_loss": some.loss, "part_accuracy": some.accuracy})
-            self._keep_weights(position, done)
+            self._keep_weights(position)
 
-    def _keep_weights(self, position: Position, done: int) -> None:
+    def _keep_weights(self, position: Position) -> None:
         kept = kept_rungs(position.temperatures, self.settings.run.keep_temperatures)
         leaves = [jax.tree.leaves(self.engine.weights_at(position.state, rung)) for rung in kept]
         stacked = {f"leaf{i}": np.stack(parts, axis=1) for i, parts in enumerate(zip(*leaves, strict=True))}
-        self.kept.append("weights", {"round": done, "temperatures": position.temperatures[kept], **stacked})
+        self.kept.append("weights", {"round": position.round, "temperatures": position.temperatures[kept], **stacked})
 
     def _rungs(self, position: Position) -> Rungs:
         return self.engine.rungs(position.step_sizes, temperature_path(position.temperatures))
@@ -325,6 +325,7 @@ class Sweep:
         series = {name: self.records.length(name) for name in ("rounds", "scores", "full")}
         meta = {
             "round": position.round,
+            "burn_in": self.settings.run.burn_in,
             "tuned": position.tuned,
             "scores": position.scores,
             "finished": position.finished,
@@ -359,7 +360,7 @@ class Sweep:
         flow = Flow(engine.copies, engine.num_rungs)
         flow.restore(arrays)
         measured = Measured(**{name: np.array(arrays[f"measured_{name}"]) for name in vars(Measured.none(2))})
-        return Position(
+        position = Position(
             state=state,
             temperatures=arrays["temperatures"],
             step_sizes=arrays["step_sizes"],
@@ -370,6 +371,21 @@ class Sweep:
             still=arrays["still"],
             scores=meta["scores"],
         )
+        self._lengthen_burn_in(position, int(meta["burn_in"]))
+        return position
+
+    def _lengthen_burn_in(self, position: Position, before: int) -> None:
+        """Turn samples back into burn-in if the settings now ask for more of it than the checkpoint had."""
+        wanted = self.settings.run.burn_in
+        if wanted == before:
+            return
+        if wanted < before:
+            raise ConfigError(f"run.burn_in can only grow when a run goes on, from {before}, got {wanted}")
+        position.ensemble = np.zeros_like(position.ensemble)
+        position.scores = 0
+        position.measured = Measured.none(self.engine.num_rungs)
+        position.flow = Flow(self.engine.copies, self.engine.num_rungs)
+        self._warn(f"burn-in grows from {before} to {wanted} rounds: samples from before its end no longer count")
 
     def _note_restart(self, at_round: int) -> None:
         """Write into the provenance that the run goes on here, and whether still bit by bit."""
@@ -489,9 +505,8 @@ def _cause(record: Record, copy: int, rung: int, trajectories: int) -> str:
     return "the energy rejects all of them: the step size is too large there; a longer burn-in tunes it again"
 
 
-def _row(record: Record, squares: Any, position: Position, sampling: bool) -> dict[str, Any]:
+def _row(record: Record, squares: Any, position: Position) -> dict[str, Any]:
     return {
-        "sampling": np.bool_(sampling),
         "temperatures": position.temperatures,
         "time_steps": temperature_path(position.temperatures).time_steps(position.step_sizes),
         "energy": record.phi[..., 0],

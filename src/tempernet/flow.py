@@ -1,7 +1,8 @@
 """Replica flow: how replicas wander between the ends of the ladder, followed round by round.
 
-A replica has come "from the hot end" since it was last at the hottest rung and not yet at the coldest. A round trip is
-counted when it is back at the end that it saw first, having seen the other one. In a well-mixing ladder the
+A replica has come "from the hot end" since it was last at the hottest rung and not yet at the coldest. Replicas are
+alike, so a round trip of a copy is a crossing of the ladder upwards and one downwards, whichever replicas made
+them: on average as many as replicas complete, without waiting for the same one to return. In a well-mixing ladder the
 fraction of replicas that came from the hot end falls evenly from the hottest rung to the coldest.
 """
 
@@ -20,9 +21,9 @@ class Flow:
     def __init__(self, copies: int, rungs: int) -> None:
         self.label = np.zeros((copies, rungs), np.int8)
         """Which end each replica saw last: 0 neither, COLD or HOT."""
-        self.home = np.zeros((copies, rungs), np.int8)
-        """Which end each replica saw first."""
-        self.round_trips = np.zeros(copies, np.int64)
+        self.up = np.zeros(copies, np.int64)
+        """Crossings from the coldest rung to the hottest."""
+        self.down = np.zeros(copies, np.int64)
         self.from_hot = np.zeros(rungs, np.int64)
         self.from_cold = np.zeros(rungs, np.int64)
 
@@ -32,15 +33,19 @@ class Flow:
             # One rung has no ends to travel between.
             return
         copies = np.arange(len(replica))
-        for end, at_end in ((COLD, replica[:, 0]), (HOT, replica[:, -1])):
-            crossed = self.label[copies, at_end] == (HOT if end == COLD else COLD)
-            self.round_trips += crossed & (self.home[copies, at_end] == end)
-            self.label[copies, at_end] = end
-            home = self.home[copies, at_end]
-            self.home[copies, at_end] = np.where(home == 0, end, home)
+        coldest, hottest = replica[:, 0], replica[:, -1]
+        self.down += self.label[copies, coldest] == HOT
+        self.up += self.label[copies, hottest] == COLD
+        self.label[copies, coldest] = COLD
+        self.label[copies, hottest] = HOT
         at = np.take_along_axis(self.label, replica.astype(np.int64), axis=1)
         self.from_hot += (at == HOT).sum(axis=0)
         self.from_cold += (at == COLD).sum(axis=0)
+
+    @property
+    def round_trips(self) -> np.ndarray:
+        """Of each copy, (copies,)."""
+        return np.minimum(self.up, self.down)
 
     @property
     def fraction_from_hot(self) -> np.ndarray:

@@ -63,7 +63,7 @@ def judge(
 ) -> Verdict:
     """Judge a run by its `observables`, name -> (copies, draws, K); draws need not be the same for all.
 
-    `round_trips` is the number of replicas' trips between the ends of the ladder and back, over all copies.
+    `round_trips` is how often replicas crossed the ladder and others crossed back, over all copies (see `flow`).
     """
     names = list(observables)
     copies, _, rungs = next(iter(observables.values())).shape

@@ -14,7 +14,7 @@ from tempernet.engine import Engine
 from tempernet.rounds import State
 from tempernet.sampling import first_step
 from tempernet.tasks.problem import Problem, make_engine, make_problem, make_tuning
-from tempernet.tasks.sweep import keep_rounds, kept_rungs, stage_ends
+from tempernet.tasks.sweep import FIRST_TRAJECTORIES, keep_rounds, kept_rungs
 from tempernet.tuning import SETTLED_CHANGES
 
 MEASURE_SECONDS = 1.0
@@ -102,11 +102,14 @@ def measure(settings: Settings, problem: Problem, tile: int, replicas: int) -> C
 
 
 def tuning_trajectories(settings: Settings) -> float:
-    """Trajectories that the tunings will take, if no check has to be repeated."""
+    """Trajectories that tuning takes besides the rounds, if no check has to be repeated."""
     tuning, copies = make_tuning(settings), settings.run.copies
-    search = -(-tuning.search_trajectories // copies) + 3 * SETTLED_CHANGES
-    check = -(-tuning.check_trajectories // copies)
-    return len(stage_ends(settings.run.burn_in)) * search + 2 * check
+    settling = 3 * SETTLED_CHANGES
+    whole = settling + -(-tuning.search_trajectories // copies) + 2 * -(-tuning.check_trajectories // copies)
+    first = settling + -(-FIRST_TRAJECTORIES // copies) + 1
+    if settings.run.burn_in == 0:
+        return whole
+    return first + (whole if settings.protocol == "paper" else 0)
 
 
 def score_gradients(settings: Settings, problem: Problem) -> float:

@@ -1,9 +1,10 @@
 """The temperature sweep (Sec. 3.3): initialise, minimise, tune, burn in, sample; a round at a time, all of it recorded.
 
-Burn-in is a few stages, each twice as long as the one before. Between stages the step sizes are tuned again and an
-adaptive ladder moves to where the barrier measured in the stage puts it; the last half of burn-in runs on the ladder
-that the samples are taken on. A final tuning freezes the step sizes. Everything between two checkpoints is a
-function of the first, so a run that was killed goes on as if it had not been.
+Burn-in is a few stages, each twice as long as the one before. Within a stage the acceptance of every round improves the
+step sizes; between stages an adaptive ladder moves to where the barrier measured in the stage puts it. The last
+half of burn-in runs on the ladder that the samples are taken on, and at its end the step sizes are fixed. The paper's
+protocol instead tunes by extra trajectories. Everything between two checkpoints is a function of the first, so a
+run that was killed goes on as if it had not been.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from tempernet import tuning as rules
 from tempernet.config import Settings, to_toml
 from tempernet.engine import Engine
 from tempernet.errors import ConfigError, NumericsError, Stopped, StoreError
@@ -40,6 +42,8 @@ PHASES = ("initialise", "minimise", "tune", BURN_IN, SAMPLE)
 STATUS_SECONDS = 2.0
 STUCK_ROUNDS = 50
 """Rounds without an accepted trajectory after which a replica counts as stuck."""
+FIRST_TRAJECTORIES = 8
+"""Of a rung, summed over copies, for a first guess of its step size, after the search has turned around a few times."""
 SETTLING = 3
 """The first 1/3 of a stage is not measured: the ladder has just moved."""
 
@@ -100,8 +104,10 @@ class Position:
     temperatures: np.ndarray
     step_sizes: np.ndarray
     """Reduced, (K,)."""
+    search: rules.Search
+    """How far the tuning of this stage is."""
     tuned: bool
-    """Whether the tuning that is due at this round has been done."""
+    """Whether the stage that begins at this round has begun."""
     measured: Measured
     flow: Flow
     ensemble: np.ndarray
@@ -134,7 +140,8 @@ class Sweep:
         self.should_stop, self.warn_fn = should_stop, warn_fn
         self.warnings: list[str] = []
         self.records, self.kept = folder.records, folder.weights
-        self.stages = stage_ends(settings.run.burn_in)
+        self.tunes_on_the_way = settings.protocol != "paper"
+        self.stages = stage_ends(settings)
         self.total = settings.run.burn_in + settings.run.rounds
         self._status_at = self._checkpoint_at = time.monotonic()
         self._phase_began: tuple[float, int] = (time.monotonic(), 0)
@@ -151,7 +158,7 @@ class Sweep:
         self._phase_began = (time.monotonic(), position.round)
         while True:
             if not position.tuned:
-                self._between_stages(position)
+                self._begin_stage(position)
             if position.round >= self.total:
                 break
             try:
@@ -182,6 +189,7 @@ class Sweep:
             state=state,
             temperatures=np.array(engine.path.values),
             step_sizes=np.full(rungs, first_step(engine)),
+            search=rules.start_search(np.full(rungs, first_step(engine)), engine.largest_step),
             tuned=False,
             measured=Measured.none(rungs),
             flow=Flow(engine.copies, rungs),
@@ -189,29 +197,38 @@ class Sweep:
             still=np.zeros((engine.copies, rungs), np.int32),
         )
 
-    def _between_stages(self, position: Position) -> None:
-        """Move an adaptive ladder, tune, and begin the next stage, or the samples."""
-        engine, last = self.engine, position.round >= self.settings.run.burn_in
-        moving = self.settings.ladder.kind == "adaptive" and position.round > 0 and not last
-        if moving and position.measured.rounds > 0:
+    def _begin_stage(self, position: Position) -> None:
+        """Between two stages of burn-in, or before the samples: fix the step sizes found, move an adaptive ladder."""
+        last = position.round >= self.settings.run.burn_in
+        if position.round > 0 and self.tunes_on_the_way:
+            position.step_sizes = rules.found(position.search, self.engine.largest_step)
+            measured = position.measured.acceptance / np.maximum(position.measured.rounds, 1)
+            self.folder.log(f"round {position.round}: acceptance was {measured.min():.2f} to {measured.max():.2f}")
+        else:
+            self._tune(position, last)
+        if self.settings.ladder.kind == "adaptive" and position.measured.rounds > 0 and not last:
             self._move_ladder(position)
-        self._show("tune", self.stages.index(position.round), len(self.stages))
+        position.search = rules.start_search(position.step_sizes, self.engine.largest_step, near=True)
+        position.measured = Measured.none(self.engine.num_rungs)
+        position.tuned = True
+        if last:
+            position.flow = Flow(self.engine.copies, self.engine.num_rungs)
+        self._phase_began = (time.monotonic(), position.round)
+        self._checkpoint(position)
+
+    def _tune(self, position: Position, last: bool) -> None:
+        """Step sizes by trajectories that are no part of the run."""
+        self._show("tune", 0, 1)
         tuning = make_tuning(self.settings)
         if not last:
-            # What is tuned before the replicas have settled will be tuned again: no need to check it.
-            tuning = replace(tuning, check_trajectories=1, max_checks=1)
-        moved, rungs, acceptance = engine.tune(position.state, self._rungs(position), tuning)
+            # A first guess: it will be improved during burn-in, or tuned again at its end.
+            tuning = replace(tuning, search_trajectories=FIRST_TRAJECTORIES, check_trajectories=1, max_checks=1)
+        moved, rungs, acceptance = self.engine.tune(position.state, self._rungs(position), tuning)
         if self.settings.protocol != "paper":
             # Tuning's trajectories are so much more burn-in; in the paper they are no part of the simulation.
             position.state = moved
         position.step_sizes = np.asarray(rungs.step_sizes, np.float64)
-        position.measured = Measured.none(engine.num_rungs)
-        position.tuned = True
-        if last:
-            position.flow = Flow(engine.copies, engine.num_rungs)
         self.folder.log(f"round {position.round}: tuned, acceptance {acceptance.min():.2f} to {acceptance.max():.2f}")
-        self._phase_began = (time.monotonic(), position.round)
-        self._checkpoint(position)
 
     def _move_ladder(self, position: Position) -> None:
         measured, old = position.measured, position.temperatures
@@ -238,6 +255,11 @@ class Sweep:
         self.records.append("rounds", _row(record, squares, position))
         stage_start = max((end for end in self.stages if end <= began), default=0)
         stage_end = min((end for end in self.stages if end > began), default=self.total)
+        if not sampling and self.tunes_on_the_way:
+            acceptance = record.info.acceptance.mean(axis=0)
+            tuning, largest = make_tuning(self.settings), engine.largest_step
+            position.search = rules.search_step(position.search, acceptance, tuning, largest)
+            position.step_sizes = np.exp(position.search.log_step)
         if sampling or began - stage_start >= (stage_end - stage_start) // SETTLING:
             position.measured.add(record)
         position.flow.update(np.asarray(record.replica))
@@ -315,6 +337,7 @@ class Sweep:
         point = jax.tree.map(lambda leaf: np.asarray(leaf)[: self.engine.num_replicas], position.state.point)
         arrays = {f"point{i}": leaf for i, leaf in enumerate(jax.tree.leaves(point))}
         arrays |= {f"measured_{name}": np.asarray(value) for name, value in vars(position.measured).items()}
+        arrays |= {f"search_{name}": np.asarray(getattr(position.search, name)) for name in rules.Search._fields[:-1]}
         arrays |= position.flow.arrays() | {
             "replica_at": np.asarray(position.state.replica_at),
             "temperatures": position.temperatures,
@@ -327,6 +350,7 @@ class Sweep:
             "round": position.round,
             "burn_in": self.settings.run.burn_in,
             "tuned": position.tuned,
+            "search_steps": position.search.steps,
             "scores": position.scores,
             "finished": position.finished,
             "series": series,
@@ -360,10 +384,12 @@ class Sweep:
         flow = Flow(engine.copies, engine.num_rungs)
         flow.restore(arrays)
         measured = Measured(**{name: np.array(arrays[f"measured_{name}"]) for name in vars(Measured.none(2))})
+        searched: Any = {name: arrays[f"search_{name}"] for name in rules.Search._fields[:-1]}
         position = Position(
             state=state,
             temperatures=arrays["temperatures"],
             step_sizes=arrays["step_sizes"],
+            search=rules.Search(**searched, steps=meta["search_steps"]),
             tuned=meta["tuned"],
             measured=measured,
             flow=flow,
@@ -385,6 +411,7 @@ class Sweep:
         position.scores = 0
         position.measured = Measured.none(self.engine.num_rungs)
         position.flow = Flow(self.engine.copies, self.engine.num_rungs)
+        position.search = rules.start_search(position.step_sizes, self.engine.largest_step, near=True)
         self._warn(f"burn-in grows from {before} to {wanted} rounds: samples from before its end no longer count")
 
     def _note_restart(self, at_round: int) -> None:
@@ -437,9 +464,14 @@ class Sweep:
             self._status_at = now
 
 
-def stage_ends(burn_in: int) -> list[int]:
-    """Rounds at which step sizes are tuned: 0, the ends of burn-in's stages, of doubling length, and burn-in's own."""
-    return sorted({0, burn_in // 8, burn_in // 4, burn_in // 2, burn_in})
+def stage_ends(settings: Settings) -> list[int]:
+    """Rounds at which a stage of burn-in begins or ends: 0, three more of doubling distance, and the end of burn-in.
+
+    The paper's protocol has one stage.
+    """
+    burn_in = settings.run.burn_in
+    inner = {burn_in // 8, burn_in // 4, burn_in // 2} if settings.protocol != "paper" else set()
+    return sorted({0, *inner, burn_in})
 
 
 def keep_rounds(rounds: int, keep: int) -> set[int]:

@@ -2,10 +2,11 @@
 
 from importlib.metadata import version
 
-from tempernet.mesh import one_device_per_core
+from tempernet.mesh import one_device_per_core, wait_for_late_devices
 
 __version__ = version("tempernet")
 
+wait_for_late_devices()
 one_device_per_core()
 
 from tempernet.data import mnist16, read_idx, read_indices, read_npz  # noqa: E402

@@ -21,11 +21,25 @@ from tempernet.errors import ConfigError
 
 REPLICA, DATA = "replica", "data"
 MAX_DEVICES = 8
+PATIENCE = 10**8
+"""Seconds that a CPU device waits for the others."""
+_WAITING = "xla_cpu_collective_call_terminate_timeout_seconds", "xla_cpu_collective_call_warn_stuck_timeout_seconds"
 
 
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def wait_for_late_devices() -> None:
+    """Let CPU devices wait for each other for as long as it takes, unless the user has said how long.
+
+    XLA ends the process if a device waits 40 s for another one at a collective. On a busy machine the devices come to
+    the end of a long round further apart than that, and they do come. XLA reads its flags when JAX starts.
+    """
+    given = os.environ.get("XLA_FLAGS", "")
+    missing = [f"--{flag}={PATIENCE}" for flag in _WAITING if flag not in given]
+    os.environ["XLA_FLAGS"] = " ".join([given, *missing]).strip()
 
 
 def one_device_per_core() -> None:

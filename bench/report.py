@@ -49,7 +49,8 @@ def summarise(measured: dict[str, Any]) -> dict[str, Any]:
         },
         "rows": rows,
         "memory": measured["memory"],
-        "goals": goals(rows, measured["memory"]),
+        "whole": measured["whole"],
+        "goals": goals(rows, measured["memory"], measured["whole"]),
         "runs": measured,
     }
 
@@ -79,7 +80,7 @@ def _row(
     }
 
 
-def goals(rows: list[dict[str, Any]], memory: dict[str, Any]) -> list[dict[str, Any]]:
+def goals(rows: list[dict[str, Any]], memory: dict[str, Any], whole: dict[str, Any]) -> list[dict[str, Any]]:
     """Each goal with what was found."""
     found = []
     for ours in (row for row in rows if row["sampler"] == task.OURS):
@@ -94,6 +95,7 @@ def goals(rows: list[dict[str, Any]], memory: dict[str, Any]) -> list[dict[str, 
             found.append(_goal(f"D_{n}: peak memory, GB", peak, task.PEAK_GOAL[n] / 1e9, below=True))
     many = f"{task.MANY_REPLICAS} replicas of M1, D_50: peak memory, GB"
     found.append(_goal(many, memory["peak_bytes"] / 1e9, task.MANY_REPLICAS_PEAK_GOAL / 1e9, below=True))
+    found.append(_goal("D_500: a whole sweep, share of the engine's rate", whole["share"], task.WHOLE_GOAL))
     return found
 
 
@@ -139,6 +141,11 @@ def markdown(summary: dict[str, Any]) -> str:
         "assumed). So speeds are compared by gradient, which leaves that one out. The peers have no walls, "
         "BlackJAX no exchange; both run on JAX's default single device with XLA's threads. Peak memory is the "
         "largest of the processes, with Python, JAX, data and compilation.",
+        "",
+        f"A whole sweep of M3 on D_500 (112 replicas, rounds of 100 steps, scores every five, checkpoints) takes "
+        f"{summary['whole']['whole_seconds']:.2f} s a round where the engine alone takes "
+        f"{summary['whole']['engine_seconds']:.2f} s; results and figures take "
+        f"{summary['whole']['finishing_seconds']:.0f} s at the end.",
         "",
         "## Goals",
         "",

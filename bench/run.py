@@ -37,7 +37,7 @@ def main() -> None:
     rounds = options.rounds or (1 if quick else ROUNDS)
     settings = {"repeats": repeats, "rounds": rounds, "quick": quick, "replicas": task.REPLICAS}
     chosen = {n: options.steps or _default_steps(n, quick) for n in options.data}
-    measured = measure(chosen, repeats, rounds)
+    measured = measure(chosen, repeats, rounds, quick)
     summary = report.summarise({"settings": settings, **measured})
     page = report.markdown(summary)
     OUT.mkdir(exist_ok=True)
@@ -47,7 +47,7 @@ def main() -> None:
     print(page, end="")
 
 
-def measure(steps: dict[int, int], repeats: int, rounds: int) -> dict[str, Any]:
+def measure(steps: dict[int, int], repeats: int, rounds: int, quick: bool) -> dict[str, Any]:
     """All workers, the set of them `repeats` times, in turn forwards and backwards, with SGEMM in between."""
     counting_steps = 3
     counted = worker(task.GRADIENTS, steps=counting_steps)
@@ -67,6 +67,7 @@ def measure(steps: dict[int, int], repeats: int, rounds: int) -> dict[str, Any]:
         "sgemm": sgemm,
         "extra_gradients": {name: counted[name] - counting_steps for name in task.SAMPLERS},
         "memory": worker(task.MEMORY),
+        "whole": worker(task.WHOLE, rounds=12 if quick else task.WHOLE_ROUNDS),
     }
 
 

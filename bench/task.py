@@ -18,7 +18,7 @@ QUICK_STEPS = {50: 10, 500: 4, 5000: 1}
 OURS, REPRODUCIBLE, BLACKJAX, TFP = "tempernet", "tempernet-reproducible", "blackjax", "tfp"
 SAMPLERS = (OURS, REPRODUCIBLE, BLACKJAX, TFP)
 PEERS = (BLACKJAX, TFP)
-SGEMM, MEMORY, GRADIENTS = "sgemm", "memory", "gradients"
+SGEMM, MEMORY, GRADIENTS, WHOLE = "sgemm", "memory", "gradients", "whole"
 
 FRACTION_GOAL = {50: 0.42, 500: 0.60, 5000: 0.55}
 """Of SGEMM, at least."""
@@ -26,6 +26,11 @@ RATIO_GOAL = {50: 1.5, 500: 1.25, 5000: 1.1}
 """Times the speed of the faster peer, at least."""
 PEAK_GOAL = {5000: 1.5e9}
 """Bytes of peak resident memory, below."""
+WHOLE_GOAL = 0.85
+"""Of the engine's own rate, a sweep with records, scores, checkpoints, results and figures, at least."""
+WHOLE_ROUNDS = 40
+LONG_RUN = 1000
+"""Rounds that results and figures are spread over."""
 MANY_REPLICAS = 1000
 MANY_REPLICAS_PEAK_GOAL = 2e9
 

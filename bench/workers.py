@@ -20,6 +20,10 @@ def run(name: str, num_examples: int, num_steps: int, rounds: int) -> dict[str, 
         return sgemm(rounds)
     if name == task.MEMORY:
         return memory()
+    if name == task.WHOLE:
+        import whole
+
+        return whole.rate(rounds)
     if name == task.GRADIENTS:
         return gradients(num_steps)
     return sampler(name, num_examples, num_steps, rounds)

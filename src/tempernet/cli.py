@@ -99,10 +99,8 @@ def resume(
 ) -> None:
     """Go on with a run that was stopped, or make it longer."""
     from tempernet.store import RunFolder
-    from tempernet.store.folder import CONFIG
 
-    RunFolder.open(run)
-    settings = config.settings_from(config.read_toml(run / CONFIG))
+    settings = RunFolder.open(run).settings
     longer = {name: value for name, value in (("rounds", rounds), ("burn_in", burn_in)) if value is not None}
     if longer:
         settings = config.settings_from({**settings.model_dump(), "run": {**settings.run.model_dump(), **longer}})
@@ -308,12 +306,13 @@ def _run_sweep(settings: config.Settings, path: Path, max_time: str | None, quie
 
 def _settings_for(path: Path, settings: config.Settings) -> config.Settings:
     """The settings with their seed; those of a run that is there already must be the same but for what may change."""
-    from tempernet.store.folder import CONFIG, is_run, must_be_empty
+    from tempernet.store import RunFolder
+    from tempernet.store.folder import is_run, must_be_empty
 
     if not is_run(path):
         must_be_empty(path)
         return _seeded(settings)
-    old = config.settings_from(config.read_toml(path / CONFIG))
+    old = RunFolder.open(path).settings
     if settings.run.seed < 0:
         settings = settings.model_copy(update={"run": settings.run.model_copy(update={"seed": old.run.seed})})
     may_change = ("run.rounds:", "run.burn_in:", "output.")

@@ -22,7 +22,7 @@ from tempernet.flow import Flow
 from tempernet.ladders import Barrier, measure_barrier
 from tempernet.statistics import Estimate, average
 from tempernet.store import RunFolder, files
-from tempernet.store.folder import CONFIG, PROVENANCE, RESULTS, RESULTS_NC
+from tempernet.store.folder import PROVENANCE, RESULTS, RESULTS_NC
 from tempernet.thermo import (
     BestTemperature,
     best_temperature,
@@ -74,7 +74,7 @@ class Results:
 def load(path: Path) -> Results:
     """Read a run folder and work out what it says."""
     folder = RunFolder.open(path)
-    settings = config.settings_from(config.read_toml(path / CONFIG))
+    settings = folder.settings
     provenance = folder.read_json(PROVENANCE)
     records = folder.records
     rows = records.load("rounds")

@@ -18,6 +18,7 @@ from PIL import Image
 
 from tempernet import cli, config
 from tempernet.engine import Engine
+from tempernet.store import RunFolder
 
 SMALL = (
     "data.size=4",
@@ -94,7 +95,7 @@ def test_the_folder_holds_what_it_should(finished: Run) -> None:
     folder, _ = finished
     for name in ("config.toml", "provenance.json", "status.json", "log.txt", "results.json", "results.nc"):
         assert (folder / name).stat().st_size > 0
-    assert config.settings_from(config.read_toml(folder / "config.toml")).run.seed == 7
+    assert RunFolder(folder).settings.run.seed == 7
     pictures = sorted((folder / "figures").glob("*.png"))
     assert {"fig2-trajectory", "fig3-loss", "swaps"} <= {path.stem for path in pictures}
     for path in pictures:

@@ -38,7 +38,7 @@ def test_predictions_are_softmax_outputs_in_the_order_of_rungs() -> None:
         weights = made.weights_at(state, rung)
         for copy in range(2):
             one = jax.tree.map(lambda leaf, copy=copy: leaf[copy], weights)
-            by_hand = jax.nn.softmax(NETWORK.logits(one, examples.x.T), axis=0).T
+            by_hand = jax.nn.softmax(NETWORK.logits(one, jax.numpy.asarray(examples.x.T)), axis=0).T
             np.testing.assert_allclose(probabilities[copy, rung], by_hand, rtol=1e-5, atol=1e-7)
 
 

@@ -8,11 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from tempernet.config import Settings
 from tempernet.errors import StoreError
 from tempernet.store import Checkpoints, Records, RunFolder, files
 from tempernet.store.checkpoints import KEPT
@@ -100,7 +101,7 @@ def test_a_path_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:
 
 def test_json_holds_arrays_and_what_is_not_finite_is_null(tmp_path: Path) -> None:
     value = {"a": np.array([1.5, np.nan]), 2: np.float32(0.5), "c": (np.bool_(True), -np.inf, np.int64(3)), "d": None}
-    files.write_json(tmp_path / "x.json", value)
+    files.write_json(tmp_path / "x.json", cast(Any, value))
     assert files.read_json(tmp_path / "x.json") == {"a": [1.5, None], "2": 0.5, "c": [True, None, 3], "d": None}
 
 
@@ -391,9 +392,9 @@ def test_a_manifest_that_makes_no_sense_is_refused(
 ) -> None:
     written(tmp_path, 3)
     path = tmp_path / "manifest.json"
-    manifest = json.loads(path.read_text())
+    manifest = files.read_json(path)
     change(manifest)
-    path.write_text(json.dumps(manifest))
+    files.write_json(path, manifest)
     with pytest.raises(StoreError, match=message):
         Records(tmp_path)
 
@@ -409,9 +410,9 @@ def test_a_damaged_manifest_is_refused(tmp_path: Path, how: str) -> None:
 def test_a_chunk_with_other_rows_than_the_manifest_says_is_damaged(tmp_path: Path) -> None:
     written(tmp_path, 3)
     path = tmp_path / "manifest.json"
-    manifest = json.loads(path.read_text())
+    manifest = files.read_json(path)
     manifest["chunks"][0]["rows"] = 2
-    path.write_text(json.dumps(manifest))
+    files.write_json(path, manifest)
     with pytest.raises(StoreError, match="it has not the 2 rows"):
         Records(tmp_path).load("rounds")
 
@@ -548,7 +549,7 @@ def test_a_folder_that_cannot_be_used_is_refused_and_left_alone(tmp_path: Path) 
 
 def begun(path: Path) -> RunFolder:
     folder = RunFolder.create(path)
-    folder.write_text(CONFIG, "# nothing\n")
+    folder.write_settings(Settings())
     folder.write_json(PROVENANCE, {"seed": 1})
     return folder
 
@@ -570,7 +571,7 @@ def test_only_a_run_can_be_opened(tmp_path: Path) -> None:
 def test_lines_are_logged_with_the_time_and_sizes_are_counted(tmp_path: Path) -> None:
     folder = begun(tmp_path / "run")
     size = folder.size()
-    assert size == len("# nothing\n") + len((folder.path / PROVENANCE).read_bytes())
+    assert size == sum(len((folder.path / name).read_bytes()) for name in (CONFIG, PROVENANCE))
     folder.log("one")
     folder.log("zwei äöü")
     lines = (folder.path / "log.txt").read_text(encoding="utf-8").splitlines()
@@ -618,3 +619,27 @@ def test_a_second_process_cannot_write_until_the_first_has_died(tmp_path: Path) 
 def test_a_lock_that_cannot_be_made_is_a_store_error(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"cannot write to .*absent: No such file"):
         RunFolder(tmp_path / "absent").lock()
+
+
+def test_a_json_file_that_was_changed_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    files.write_json(path, {"a": 1, "b": [2.5, None]})
+    assert files.read_json(path) == {"a": 1, "b": [2.5, None]}
+    path.write_text(path.read_text().replace("2.5", "2.6"))
+    with pytest.raises(StoreError, match="was changed"):
+        files.read_json(path)
+    path.write_text("{}")
+    with pytest.raises(StoreError, match="was changed"):
+        files.read_json(path)
+
+
+def test_settings_that_were_changed_are_refused(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path / "run")
+    settings = Settings.model_validate({"run": {"seed": 3}})
+    folder.write_settings(settings)
+    assert folder.settings == settings
+    path = folder.path / CONFIG
+    path.write_text(path.read_text().replace("seed = 3", "seed = 4"))
+    with pytest.raises(StoreError, match="was changed"):
+        _ = folder.settings
+    folder.unlock()

@@ -19,6 +19,7 @@ import numpy as np
 from tempernet.errors import StoreError
 
 TEMPORARY = ".part"
+HASH = "sha256"
 
 before_write: Callable[[Path, str], None] | None = None
 """For tests only: called as (path, point) before each step of a write, to fail or to kill the process there."""
@@ -65,20 +66,46 @@ def read_bytes(path: Path) -> bytes:
         raise StoreError(f"cannot read {path}: {_reason(error)}") from error
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Atomically, as indented JSON; numbers that are not finite become null."""
-    write_atomic(path, (json.dumps(plain(value), indent=1, allow_nan=False) + "\n").encode())
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Atomically, as indented JSON with its own hash; numbers that are not finite become null."""
+    content = plain(value)
+    signed = {**content, HASH: _json_hash(content)}
+    write_atomic(path, (json.dumps(signed, indent=1, allow_nan=False) + "\n").encode())
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object."""
+    """A JSON object that `write_json` wrote, without its hash."""
     try:
         value = json.loads(read_bytes(path))
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{path} is damaged: it is not JSON ({error})") from error
     if not isinstance(value, dict):
         raise StoreError(f"{path} is damaged: it holds a {type(value).__name__}, not an object")
+    if value.pop(HASH, None) != _json_hash(value):
+        raise StoreError(
+            f"{path} is damaged or was changed: its content does not have the hash that it was written with"
+        )
     return value
+
+
+def write_text(path: Path, text: str) -> None:
+    """Atomically, with its hash as a last line that begins with `#`."""
+    write_atomic(path, f"{text}# {HASH} {sha256(text.encode())}\n".encode())
+
+
+def read_text(path: Path) -> str:
+    """A text that `write_text` wrote, without its hash."""
+    content = read_bytes(path)
+    text, mark, digest = content.rpartition(f"# {HASH} ".encode())
+    if not mark or sha256(text).encode() != digest.strip():
+        raise StoreError(
+            f"{path} is damaged or was changed: its content does not have the hash that it was written with"
+        )
+    return text.decode()
+
+
+def _json_hash(content: Any) -> str:
+    return sha256(json.dumps(content, sort_keys=True).encode())
 
 
 def pack(arrays: Mapping[str, np.ndarray]) -> bytes:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import time
+import tomllib
 from pathlib import Path
 from typing import IO, Any
 
-from tempernet.errors import StoreError
+from tempernet import config
+from tempernet.errors import ConfigError, StoreError
 from tempernet.store import files
 from tempernet.store.checkpoints import Checkpoints
 from tempernet.store.records import Records
@@ -97,9 +99,18 @@ class RunFolder:
         """The last complete states."""
         return Checkpoints(self.path / "checkpoints")
 
-    def write_text(self, name: str, text: str) -> None:
-        """Atomically."""
-        files.write_atomic(self.path / name, text.encode())
+    @property
+    def settings(self) -> config.Settings:
+        """The run's settings."""
+        text = files.read_text(self.path / CONFIG)
+        try:
+            return config.settings_from(tomllib.loads(text))
+        except (tomllib.TOMLDecodeError, ConfigError) as error:
+            raise StoreError(f"{self.path / CONFIG} cannot be used: {error}") from error
+
+    def write_settings(self, settings: config.Settings) -> None:
+        """The resolved settings, as `config.toml`."""
+        files.write_text(self.path / CONFIG, config.to_toml(settings))
 
     def write_json(self, name: str, value: Any) -> None:
         """Atomically."""

@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tempernet import config, results
-from tempernet.errors import ConfigError, StoreError
+from tempernet import results
+from tempernet.errors import StoreError
 from tempernet.formatting import duration
 from tempernet.store import RunFolder
-from tempernet.store.folder import CONFIG, PROVENANCE, RESULTS, STATUS
+from tempernet.store.folder import PROVENANCE, RESULTS, STATUS
 from tempernet.store.records import Records
 
 
@@ -24,7 +24,7 @@ def current(path: Path) -> dict[str, Any]:
     try:
         found = results.load(path)
         verdict, finished = found.verdict.headline, found.finished
-    except (StoreError, ConfigError) as error:
+    except StoreError as error:
         verdict, finished = f"none yet: {error}", False
     checkpoints = sorted((path / "checkpoints").glob("*.npz"))
     age = time.time() - checkpoints[-1].stat().st_mtime if checkpoints else None
@@ -57,11 +57,11 @@ def problems(path: Path) -> list[str]:
     def tried(read_fn: Any) -> Any:
         try:
             return read_fn()
-        except (StoreError, ConfigError) as error:
+        except StoreError as error:
             found.append(str(error))
             return None
 
-    tried(lambda: config.settings_from(config.read_toml(path / CONFIG)))
+    tried(lambda: folder.settings)
     tried(lambda: folder.read_json(PROVENANCE))
     for name in (STATUS, RESULTS):
         if (path / name).exists():

@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from tempernet import tuning as rules
-from tempernet.config import Settings, to_toml
+from tempernet.config import Settings
 from tempernet.engine import Engine
 from tempernet.errors import ConfigError, NumericsError, Stopped, StoreError
 from tempernet.flow import Flow
@@ -154,7 +154,7 @@ class Sweep:
         tile = int(self.folder.read_json(PROVENANCE)["tile"]) if begun else None
         self.engine = make_engine(self.settings, self.problem, tile)
         position = self._restored() or self._begun()
-        self.folder.write_text(CONFIG, to_toml(self.settings))
+        self.folder.write_settings(self.settings)
         self._phase_began = (time.monotonic(), position.round)
         while True:
             if not position.tuned:
@@ -177,7 +177,7 @@ class Sweep:
     def _begun(self) -> Position:
         """The start: weights, minimised if the settings say so, at the first ladder."""
         engine = self.engine
-        self.folder.write_text(CONFIG, to_toml(self.settings))
+        self.folder.write_settings(self.settings)
         self.folder.write_json(PROVENANCE, provenance(self.settings, self.problem, engine))
         self.folder.log(f"started, {engine.num_replicas} replicas, protocol {self.settings.protocol}")
         self._show("minimise", 0, 1)
@@ -368,6 +368,11 @@ class Sweep:
             return None
         for problem in problems:
             self._warn(f"{problem}; going back to the checkpoint before, at round {found.meta['round']}")
+        damaged = [*self.records.verify(), *self.kept.verify()]
+        if damaged:
+            raise StoreError(
+                f"{damaged[0]}; put the file back, or begin a new run: without it the averages would be wrong"
+            )
         arrays, meta = found
         self._note_restart(int(meta["round"]))
         self.records.truncate(meta["series"])

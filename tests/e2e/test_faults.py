@@ -1,0 +1,301 @@
+"""A run that is cut off anywhere goes on to the same bits, and damage is seen.
+
+The runs are small and in this process; a kill is an exception that nothing catches, raised inside a write. What was in
+memory is gone, what is on disk stays as it is.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tempernet import config
+from tempernet.engine import Engine
+from tempernet.errors import ConfigError, StoreError
+from tempernet.store import RunFolder, files
+from tempernet.tasks import sweep as sweep_module
+from tempernet.tasks.problem import Problem, make_engine, make_problem
+from tempernet.tasks.status import current, problems
+from tempernet.tasks.sweep import Sweep
+
+SETTINGS = config.resolve(
+    assignments=[
+        "data.size=4",
+        "data.n_train=20",
+        "data.n_validation=50",
+        "data.scored=30",
+        "network.name=16-3-10",
+        "ladder.low=0.5",
+        "ladder.high=8",
+        "ladder.num=4",
+        "dynamics.num_steps=4",
+        "dynamics.num_trajectories=2",
+        "start.max_gradients=20",
+        "run.copies=2",
+        "run.burn_in=8",
+        "run.rounds=6",
+        "run.score_every=2",
+        "run.keep=2",
+        "run.seed=5",
+        # A checkpoint after every round: the more there is to be cut off.
+        "output.checkpoint_seconds=1e-9",
+    ]
+)
+
+
+class Killed(BaseException):
+    """Stands for a SIGKILL."""
+
+
+@pytest.fixture(scope="module")
+def parts() -> tuple[Problem, Engine]:
+    problem = make_problem(SETTINGS)
+    return problem, make_engine(SETTINGS, problem, tile=4)
+
+
+@pytest.fixture
+def go_on(parts: tuple[Problem, Engine], monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Sweep]:
+    """Run or go on with the run at a path, in a new `Sweep` that shares what is compiled."""
+    problem, engine = parts
+    monkeypatch.setattr(sweep_module, "make_engine", lambda *_: engine)
+
+    def go(path: Path, settings: config.Settings = SETTINGS) -> Sweep:
+        begun = (path / "provenance.json").exists()
+        folder = RunFolder(path) if begun else RunFolder.create(path)
+        made = Sweep(settings, problem, folder)
+        try:
+            made.run()
+        finally:
+            folder.unlock()
+        return made
+
+    return go
+
+
+@pytest.fixture(autouse=True)
+def no_hook() -> Iterator[None]:
+    yield
+    files.before_write = None
+
+
+def everything(path: Path) -> dict[str, np.ndarray]:
+    """All that a run recorded, and where it ended."""
+    folder = RunFolder(path)
+    found: dict[str, np.ndarray] = {}
+    for records, names in ((folder.records, ("rounds", "scores", "full")), (folder.weights, ("weights",))):
+        for series in names:
+            found |= {f"{series}.{name}": array for name, array in records.load(series).items()}
+    checkpoint, _ = folder.checkpoints.latest()
+    assert checkpoint is not None and checkpoint.meta["finished"]
+    return found | {f"end.{name}": array for name, array in checkpoint.arrays.items()}
+
+
+def assert_same(path: Path, other: Path) -> None:
+    found, wanted = everything(path), everything(other)
+    assert sorted(found) == sorted(wanted)
+    for name, array in wanted.items():
+        assert np.array_equal(found[name], array), name
+    assert problems(path) == []
+
+
+@pytest.fixture(scope="module")
+def straight(parts: tuple[Problem, Engine], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """A run that nothing cuts off, and how many steps of writing it takes."""
+    problem, engine = parts
+    path = tmp_path_factory.mktemp("straight") / "run"
+    steps = 0
+
+    def count(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sweep_module, "make_engine", lambda *_: engine)
+        patch.setattr(files, "before_write", count)
+        folder = RunFolder.create(path)
+        Sweep(SETTINGS, problem, folder).run()
+        folder.unlock()
+    return path, steps
+
+
+def kill_at(step: int) -> None:
+    """From now on, die before this step of writing."""
+    left = step
+
+    def hook(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise Killed
+
+    files.before_write = hook
+
+
+@pytest.mark.parametrize("part", range(12))
+def test_killed_at_a_step_of_writing(
+    part: int, straight: tuple[Path, int], go_on: Callable[[Path], Sweep], tmp_path: Path
+) -> None:
+    """Each part kills at a random moment of its twelfth of the run, and once more after it has gone on."""
+    path, steps = straight
+    rng = np.random.default_rng(part)
+    kill_at(int(rng.integers(steps * part // 12, steps * (part + 1) // 12)))
+    with pytest.raises(Killed):
+        go_on(tmp_path / "run")
+    kill_at(int(rng.integers(40)))
+    try:
+        go_on(tmp_path / "run")
+    except Killed:
+        files.before_write = None
+        go_on(tmp_path / "run")
+    assert_same(tmp_path / "run", path)
+
+
+@pytest.mark.slow
+def test_killed_at_every_step_of_writing(
+    straight: tuple[Path, int], go_on: Callable[[Path], Sweep], tmp_path: Path
+) -> None:
+    path, steps = straight
+    for step in range(steps):
+        kill_at(step)
+        with pytest.raises(Killed):
+            go_on(tmp_path / f"{step}")
+        files.before_write = None
+        go_on(tmp_path / f"{step}")
+        assert_same(tmp_path / f"{step}", path)
+        shutil.rmtree(tmp_path / f"{step}")
+
+
+@pytest.mark.parametrize("fault", ["disk full", "input/output error"])
+def test_a_write_that_fails_leaves_the_last_checkpoint(
+    fault: str, straight: tuple[Path, int], go_on: Callable[[Path], Sweep], tmp_path: Path
+) -> None:
+    path, steps = straight
+    left = steps // 2
+
+    def hook(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise OSError(28 if fault == "disk full" else 5, fault)
+
+    files.before_write = hook
+    with pytest.raises(
+        StoreError, match="the disk is full: .* needs .* MB" if fault == "disk full" else "cannot write"
+    ):
+        go_on(tmp_path / "run")
+    files.before_write = None
+    go_on(tmp_path / "run")
+    assert_same(tmp_path / "run", path)
+
+
+def test_more_rounds_later_are_the_same_as_at_once(straight: tuple[Path, int], go_on: Callable, tmp_path: Path) -> None:
+    shorter = SETTINGS.model_copy(update={"run": SETTINGS.run.model_copy(update={"rounds": 3, "keep": 0})})
+    longer = SETTINGS.model_copy(update={"run": SETTINGS.run.model_copy(update={"keep": 0})})
+    go_on(tmp_path / "run", shorter)
+    go_on(tmp_path / "run", longer)
+    found, wanted = everything(tmp_path / "run"), everything(straight[0])
+    for name in ("rounds.energy", "rounds.replica", "scores.test_loss", "end.ensemble", "end.step_sizes"):
+        assert np.array_equal(found[name], wanted[name]), name
+
+
+def test_burn_in_may_grow_but_not_shrink(go_on: Callable, tmp_path: Path) -> None:
+    go_on(tmp_path / "run")
+    grown = SETTINGS.model_copy(update={"run": SETTINGS.run.model_copy(update={"burn_in": 12})})
+    made = go_on(tmp_path / "run", grown)
+    assert any("burn-in grows from 8 to 12" in text for text in made.warnings)
+    checkpoint, _ = RunFolder(tmp_path / "run").checkpoints.latest()
+    # The run was at round 14 when its burn-in grew to 12; the scores of rounds 16 and 18 count.
+    assert checkpoint is not None and checkpoint.meta["round"] == 18 and checkpoint.meta["scores"] == 2
+    with pytest.raises(ConfigError, match="can only grow"):
+        go_on(tmp_path / "run", SETTINGS)
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "truncated": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
+    "flipped": lambda file: file.write_bytes(_flipped(file.read_bytes())),
+    "emptied": lambda file: file.write_bytes(b""),
+    "removed": lambda file: file.unlink(),
+}
+
+
+def _flipped(content: bytes) -> bytes:
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 16]) + content[middle + 1 :]
+
+
+def kinds(path: Path) -> dict[str, Path]:
+    """One file of each kind that a run folder holds: the table grows by itself with new kinds."""
+    found = {}
+    for file in sorted(file for file in path.rglob("*") if file.is_file() and file.name not in ("lock", "log.txt")):
+        stem = "".join(c for c in file.stem if not c.isdigit()).strip("-")
+        found[f"{file.parent.name if file.parent != path else ''}/{stem}{file.suffix}"] = file.relative_to(path)
+    return found
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_is_seen_and_recovered_from_or_refused(
+    damage: str, straight: tuple[Path, int], go_on: Callable[[Path], Sweep], tmp_path: Path
+) -> None:
+    """Every kind of file, damaged in every way: `check` names it, and a run goes on to the same bits or not at all."""
+    path, _ = straight
+    for number, (kind, file) in enumerate(kinds(path).items()):
+        copy = tmp_path / str(number)
+        shutil.copytree(path, copy)
+        DAMAGE[damage](copy / file)
+        heartbeat = kind == "/status.json"
+        if kind in ("/config.toml", "/provenance.json") and damage == "removed":
+            with pytest.raises(StoreError, match="no run folder"):
+                RunFolder.open(copy)
+            continue
+        if not (heartbeat and damage == "removed"):
+            named = problems(copy)
+            # The newest checkpoint may be missing: a kill before it was in place looks the same, and costs a round.
+            harmless = kind.startswith("checkpoints/") and damage == "removed"
+            # A manifest that is gone is named by the folder that has lost its rows.
+            names = (file.stem, f"/{file.parent} has 0 rows")
+            assert any(name in text for text in named for name in names) or harmless, (kind, damage, named)
+        if kind != "/config.toml":
+            current(copy)
+        try:
+            go_on(copy)
+        except StoreError as error:
+            assert str(copy) in str(error), (kind, error)
+        else:
+            found, wanted = everything(copy), everything(path)
+            assert all(np.array_equal(found[name], wanted[name]) for name in wanted), kind
+
+
+def test_two_writers_are_one_too_many(straight: tuple[Path, int]) -> None:
+    first, second = RunFolder(straight[0]), RunFolder(straight[0])
+    first.lock()
+    try:
+        with pytest.raises(StoreError, match="another process is writing"):
+            second.lock()
+    finally:
+        first.unlock()
+    second.lock()
+    second.unlock()
+
+
+def test_other_data_are_refused(straight: tuple[Path, int], go_on: Callable, tmp_path: Path) -> None:
+    shutil.copytree(straight[0], tmp_path / "run")
+    noted = files.read_json(tmp_path / "run" / "provenance.json")
+    noted["data"]["sha256"] = "0" * 64
+    files.write_json(tmp_path / "run" / "provenance.json", noted)
+    with pytest.raises(StoreError, match=r"the data of .* have changed"):
+        go_on(tmp_path / "run")
+
+
+def test_restarts_are_noted(straight: tuple[Path, int], go_on: Callable, tmp_path: Path) -> None:
+    shutil.copytree(straight[0], tmp_path / "run")
+    noted = files.read_json(tmp_path / "run" / "provenance.json")
+    noted["versions"]["jax"] = "0.0.0"
+    files.write_json(tmp_path / "run" / "provenance.json", noted)
+    made = go_on(tmp_path / "run")
+    assert any("no longer bit by bit" in text for text in made.warnings)
+    restarts = files.read_json(tmp_path / "run" / "provenance.json")["restarts"]
+    assert [restart["bitwise"] for restart in restarts] == [False] and restarts[0]["round"] == 14

@@ -13,8 +13,10 @@ from task import LONG_RUN
 
 from tempernet import config, plots, results
 from tempernet.store import RunFolder
+from tempernet.tasks.base import Progress
+from tempernet.tasks.ladder import SAMPLE
 from tempernet.tasks.problem import make_problem
-from tempernet.tasks.sweep import SAMPLE, Progress, Sweep
+from tempernet.tasks.sweep import Sweep
 
 
 def rate(rounds: int) -> dict[str, Any]:

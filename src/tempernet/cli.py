@@ -12,6 +12,7 @@ import secrets
 import sys
 import time
 import traceback
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -55,6 +56,9 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing bu
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")]
 
 
+Finished = tuple[dict[str, Any], Callable[[], None]]
+
+
 class Task(StrEnum):
     """What settings can be written for."""
 
@@ -82,10 +86,10 @@ def sweep(
     as_json: JsonOption = False,
 ) -> None:
     """Sample a ladder of temperatures: train and test loss against T, the best T, and whether to believe it."""
-    settings = _resolve(settings_file, preset, protocol, assignments, data, network)
+    settings = _resolve("sweep", settings_file, preset, protocol, assignments, data, network)
     name = preset or (settings_file.stem if settings_file else "custom" if data or network else "quick")
     path = out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    _run_sweep(settings, path, max_time, quiet, as_json)
+    _run(settings, path, max_time, quiet, as_json)
 
 
 @app.command()
@@ -104,14 +108,13 @@ def resume(
     longer = {name: value for name, value in (("rounds", rounds), ("burn_in", burn_in)) if value is not None}
     if longer:
         settings = config.settings_from({**settings.model_dump(), "run": {**settings.run.model_dump(), **longer}})
-    _run_sweep(settings, run, max_time, quiet, as_json)
+    _run(settings, run, max_time, quiet, as_json)
 
 
 @app.command()
 def init(task: Annotated[Task, typer.Argument(help="What to write settings for.")] = Task.sweep) -> None:
     """Print every setting with its default and what it is for."""
-    del task
-    print(config.template(), end="")
+    print(config.template(task), end="")
 
 
 @app.command()
@@ -137,7 +140,7 @@ def plan(
     from tempernet.tasks.plan import make_plan, rows
     from tempernet.terminal import plan_table
 
-    settings = _resolve(settings_file, preset, protocol, assignments, data, network)
+    settings = _resolve("sweep", settings_file, preset, protocol, assignments, data, network)
     found = make_plan(_seeded(settings))
     if as_json:
         print(json.dumps({**vars(found), "replicas": found.replicas}))
@@ -239,13 +242,14 @@ def main() -> None:
 
 
 def _resolve(
+    task: str,
     settings_file: Path | None,
     preset: str | None,
     protocol: str | None,
     assignments: list[str] | None,
     data: str | None,
     network: str | None,
-) -> config.Settings:
+) -> Any:
     extra: dict[str, Any] = {}
     if data is not None:
         # All of a user's own training data, unless told otherwise.
@@ -255,24 +259,22 @@ def _resolve(
     if preset is None and settings_file is None and not extra:
         preset = "quick"
     return config.resolve(
-        preset=preset, file=settings_file, protocol=protocol, assignments=assignments or (), extra=extra
+        task, preset=preset, file=settings_file, protocol=protocol, assignments=assignments or (), extra=extra
     )
 
 
-def _seeded(settings: config.Settings) -> config.Settings:
+def _seeded(settings: Any) -> Any:
     """With a seed drawn if none is given."""
     if settings.run.seed >= 0:
         return settings
     return settings.model_copy(update={"run": settings.run.model_copy(update={"seed": secrets.randbelow(2**31)})})
 
 
-def _run_sweep(settings: config.Settings, path: Path, max_time: str | None, quiet: bool, as_json: bool) -> None:
-    from tempernet import plots, results
+def _run(settings: Any, path: Path, max_time: str | None, quiet: bool, as_json: bool) -> None:
+    """Run a task in its folder, from where the folder is to the end, and write and show what came out."""
     from tempernet.store import files
-    from tempernet.store.folder import FIGURES
     from tempernet.tasks.problem import make_problem
-    from tempernet.tasks.sweep import Sweep
-    from tempernet.terminal import reporter, show
+    from tempernet.terminal import reporter
 
     max_seconds = None if max_time is None else seconds(max_time)
     settings = _settings_for(path, settings)
@@ -287,24 +289,44 @@ def _run_sweep(settings: config.Settings, path: Path, max_time: str | None, quie
         with Stopper(max_seconds, f"; go on with: tempernet resume {path}") as stopping:
             if not quiet:
                 print(f"tempernet: protocol {settings.protocol}, run folder {path}", file=sys.stderr)
-            Sweep(settings, problem, folder, shown, stopping, warn).run()
+            _task_class(settings.task)(settings, problem, folder, shown, stopping, warn).run()
     except Stopped as error:
         raise Stopped(f"{error}; go on with: tempernet resume {path}") from error
     finally:
         shown.close()
-    found = results.load(path)
-    written = results.write(found)
-    if settings.output.figures:
-        plots.draw_all(found, path / FIGURES, _images(found))
-        written.append(path / FIGURES)
+    document, show = _FINISH[settings.task](path)
     folder.unlock()
     if as_json:
-        print(json.dumps(files.plain(results.document(found))))
+        print(json.dumps(files.plain(document)))
     elif not quiet:
-        show(found, written)
+        show()
 
 
-def _settings_for(path: Path, settings: config.Settings) -> config.Settings:
+def _task_class(task: str) -> Any:
+    """The class that runs a task; imported only when it is needed."""
+    from tempernet.tasks.sweep import Sweep
+
+    return {"sweep": Sweep}[task]
+
+
+def _finish_sweep(path: Path) -> Finished:
+    from tempernet import plots, results
+    from tempernet.store.folder import FIGURES
+    from tempernet.terminal import show
+
+    found = results.load(path)
+    written = results.write(found)
+    if found.settings.output.figures:
+        plots.draw_all(found, path / FIGURES, _images(found))
+        written.append(path / FIGURES)
+    return results.document(found), lambda: show(found, written)
+
+
+_FINISH: dict[str, Callable[[Path], Finished]] = {"sweep": _finish_sweep}
+"""Task -> write the results of a finished run; what `--json` prints, and what shows them."""
+
+
+def _settings_for(path: Path, settings: Any) -> Any:
     """The settings with their seed; those of a run that is there already must be the same but for what may change."""
     from tempernet.store import RunFolder
     from tempernet.store.folder import is_run, must_be_empty

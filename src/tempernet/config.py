@@ -113,23 +113,33 @@ class Tune(_Table):
     high: Annotated[float, Field(gt=0, lt=1)] = Field(default=0.7, description="and at most")
 
 
-class Run(_Table):
-    """How much, and where."""
+class CommonRun(_Table):
+    """What all tasks can be told about how much, and where."""
 
     copies: Count = Field(default=4, description="independent copies of the whole ladder")
-    burn_in: NotNegative = Field(default=100, description="rounds before the samples count")
-    rounds: Count = Field(default=200, description="rounds that count")
-    score_every: Count = Field(default=5, description="rounds between scores on held-out examples")
-    keep: NotNegative = Field(default=5, description="how often weights are kept and the whole test set is scored")
-    keep_temperatures: tuple[Positive, ...] = Field(
-        default=(), description="keep weights of the nearest rungs only; empty: all"
-    )
     seed: int = Field(
         default=-1, ge=-1, le=2**32 - 1, description="seed of the sampling; -1 draws one and writes it down"
     )
     devices: NotNegative = Field(default=0, description="devices; 0 takes all cores")
     data_devices: Count = Field(default=1, description="devices that split the examples of a replica")
     reproducible: bool = Field(default=False, description="same bits on any number of devices, a fifth slower")
+
+
+class LadderRun(CommonRun):
+    """How much, and where."""
+
+    burn_in: NotNegative = Field(default=100, description="rounds before the samples count")
+    rounds: Count = Field(default=200, description="rounds that count")
+
+
+class Run(LadderRun):
+    """How much, and where."""
+
+    score_every: Count = Field(default=5, description="rounds between scores on held-out examples")
+    keep: NotNegative = Field(default=5, description="how often weights are kept and the whole test set is scored")
+    keep_temperatures: tuple[Positive, ...] = Field(
+        default=(), description="keep weights of the nearest rungs only; empty: all"
+    )
 
 
 class Output(_Table):
@@ -139,33 +149,60 @@ class Output(_Table):
     figures: bool = Field(default=True, description="draw figures at the end")
 
 
-class Settings(_Table):
-    """All settings of a sweep."""
+class TaskSettings(_Table):
+    """What all tasks have in common."""
 
+    task: str = Field(default="", description="what the settings are for")
     protocol: Literal["default", "paper"] = Field(
-        default="default", description="paper: walls, exchange, ladder, start and tuning as the paper prints them"
+        default="default", description="paper: as the paper prints it; a setting that contradicts it is refused"
     )
     data: Data = Data()
     network: Network = Network()
     prior: Prior = Prior()
-    ladder: Ladder = Ladder()
     dynamics: Dynamics = Dynamics()
     start: Start = Start()
     tune: Tune = Tune()
-    run: Run = Run()
+    run: CommonRun = CommonRun()
     output: Output = Output()
 
 
-PROTOCOLS: dict[str, dict[str, dict[str, Any]]] = {
-    "default": {},
-    "paper": {
+class LadderSettings(TaskSettings):
+    """What the tasks have in common that sample a path of rungs."""
+
+    run: LadderRun = LadderRun()
+
+    @property
+    def moves_rungs(self) -> bool:
+        """Whether burn-in may move the rungs."""
+        raise NotImplementedError
+
+
+class Settings(LadderSettings):
+    """All settings of a sweep."""
+
+    task: Literal["sweep"] = Field(default="sweep", description="what the settings are for")
+    ladder: Ladder = Ladder()
+    run: Run = Run()
+
+    @property
+    def moves_rungs(self) -> bool:
+        """Whether burn-in may move the rungs."""
+        return self.ladder.kind == "adaptive"
+
+
+TASKS: dict[str, type[TaskSettings]] = {"sweep": Settings}
+"""The settings of each task."""
+
+
+PAPER: dict[str, dict[str, dict[str, Any]]] = {
+    "sweep": {
         "ladder": {"kind": "geometric"},
         "dynamics": {"walls": "reject", "jitter": 0.0, "exchange": "random-pairs", "masses": "unit"},
         "start": {"weights": "minimised", "minimiser": "alg3"},
         "tune": {"low": 0.6, "high": 0.7},
     },
 }
-"""What a protocol fixes."""
+"""What the paper's protocol fixes in each task."""
 
 _M3_LADDER = {"low": 0.01, "high": 100.0, "num": 112}
 _M3STAR_LADDER = {"low": 10**-1.5, "high": 10**1.5, "num": 84}
@@ -208,6 +245,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def resolve(
+    task: str = "sweep",
     *,
     preset: str | None = None,
     file: Path | None = None,
@@ -223,7 +261,9 @@ def resolve(
     if preset is not None:
         _merge(given, preset_settings(preset))
     if file is not None:
-        _merge(given, read_toml(file))
+        _merge(given, read_toml(file, task))
+    if given.setdefault("task", task) != task:
+        raise ConfigError(f"{file} has the settings of task {given['task']!r}, not of {task}")
     _merge(given, dict(extra or {}))
     for assignment in assignments:
         _merge(given, parse_assignment(assignment))
@@ -232,12 +272,18 @@ def resolve(
     return settings_from(given)
 
 
-def settings_from(given: Mapping[str, Any]) -> Settings:
-    """Settings from nested tables, checked; the protocol's own values filled in."""
-    _refuse_unknown(given)
-    protocol = given.get("protocol", "default")
+def settings_from(given: Mapping[str, Any]) -> Any:
+    """Settings of the task that `given` names, a sweep if none, from nested tables, checked.
+
+    The protocol's own values are filled in.
+    """
+    task = given.get("task", "sweep")
+    if task not in TASKS:
+        raise ConfigError(f"unknown task {task!r}; there are {', '.join(TASKS)}")
+    _refuse_unknown(given, task)
     full = {key: dict(value) if isinstance(value, Mapping) else value for key, value in given.items()}
-    for table, fixed in PROTOCOLS.get(protocol, {}).items() if isinstance(protocol, str) else ():
+    protocol = given.get("protocol", "default")
+    for table, fixed in PAPER.get(task, {}).items() if protocol == "paper" else ():
         for name, value in fixed.items():
             said = full.setdefault(table, {}).setdefault(name, value)
             if said != value:
@@ -246,7 +292,7 @@ def settings_from(given: Mapping[str, Any]) -> Settings:
                     f"leave {table}.{name} out, or choose another protocol"
                 )
     try:
-        settings = Settings.model_validate(_as_tuples(full))
+        settings = TASKS[task].model_validate(_as_tuples(full))
     except ValidationError as error:
         raise ConfigError(_first_problem(error)) from error
     _check_together(settings)
@@ -260,15 +306,15 @@ def preset_settings(name: str) -> dict[str, Any]:
     return PRESETS[name][1]
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path, task: str = "sweep") -> dict[str, Any]:
     """The tables of a TOML file."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise ConfigError(f"cannot read the settings {path}: {reason}; `tempernet init sweep` writes a file") from error
+        raise ConfigError(f"cannot read the settings {path}: {reason}; `tempernet init {task}` writes one") from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}; `tempernet init sweep` shows how it looks") from error
+        raise ConfigError(f"{path} is not valid TOML: {error}; `tempernet init {task}` shows how it looks") from error
 
 
 def parse_assignment(text: str) -> dict[str, Any]:
@@ -288,21 +334,22 @@ def parse_assignment(text: str) -> dict[str, Any]:
     return nested
 
 
-def to_toml(settings: Settings) -> str:
+def to_toml(settings: TaskSettings) -> str:
     """The settings in full, as they are written to `config.toml`."""
-    lines = [f"protocol = {_toml(settings.protocol)}"]
+    lines = [f"task = {_toml(settings.task)}", f"protocol = {_toml(settings.protocol)}"]
     for table, values in settings.model_dump().items():
         if isinstance(values, dict):
             lines += ["", f"[{table}]", *(f"{name} = {_toml(value)}" for name, value in values.items())]
     return "\n".join(lines) + "\n"
 
 
-def template() -> str:
-    """Every setting with its default and what it is for, all commented out."""
-    fields = Settings.model_fields
+def template(task: str = "sweep") -> str:
+    """Every setting of a task with its default and what it is for, all commented out."""
+    fields = TASKS[task].model_fields
     lines = [
-        "# Settings of `tempernet sweep`. Every one is at its default; take away a '#' to change it.",
+        f"# Settings of `tempernet {task}`. Every one is at its default; take away a '#' to change it.",
         "",
+        f"task = {_toml(task)}",
         *_commented("protocol", fields["protocol"]),
     ]
     for name, field in fields.items():
@@ -314,10 +361,10 @@ def template() -> str:
     return "\n".join(lines) + "\n"
 
 
-def differences(old: Settings, new: Settings) -> list[str]:
+def differences(old: TaskSettings, new: TaskSettings) -> list[str]:
     """`run.rounds: 100 -> 200` for each setting that differs."""
     flat_old, flat_new = _flat(old.model_dump()), _flat(new.model_dump())
-    return [f"{key}: {flat_old[key]} -> {flat_new[key]}" for key in flat_old if flat_old[key] != flat_new[key]]
+    return [f"{key}: {flat_old[key]} -> {flat_new.get(key)}" for key in flat_old if flat_old[key] != flat_new.get(key)]
 
 
 def _flat(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -335,17 +382,18 @@ def _merge(into: dict[str, Any], new: Mapping[str, Any]) -> None:
             into[key] = dict(value) if isinstance(value, Mapping) else value
 
 
-def _refuse_unknown(given: Mapping[str, Any]) -> None:
-    known = list(_flat(Settings().model_dump()))
+def _refuse_unknown(given: Mapping[str, Any], task: str) -> None:
+    model = TASKS[task]
+    known = list(_flat(model().model_dump()))
     for name, value in given.items():
-        field = Settings.model_fields.get(name)
+        field = model.model_fields.get(name)
         table = field is not None and isinstance(field.annotation, type) and issubclass(field.annotation, _Table)
         if table and not isinstance(value, Mapping):
             raise ConfigError(f"{name} is a table of settings, got {value!r}; write {name}.<setting>=...")
         inside = isinstance(value, Mapping) and (value or table)
         for key in [f"{name}.{inner}" for inner in value] if inside else [name]:
             if key not in known:
-                raise ConfigError(f"unknown setting {key}{_nearest(key, known)}; `tempernet init sweep` lists all")
+                raise ConfigError(f"unknown setting {key}{_nearest(key, known)}; `tempernet init {task}` lists all")
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
@@ -379,8 +427,17 @@ def _first_problem(error: ValidationError) -> str:
     return f"{where}: {message}, got {given!r}"
 
 
-def _check_together(settings: Settings) -> None:
-    ladder, tune = settings.ladder, settings.tune
+def _check_together(settings: TaskSettings) -> None:
+    tune = settings.tune
+    if isinstance(settings, Settings):
+        _check_ladder(settings.ladder)
+    if tune.low >= tune.high:
+        raise ConfigError(f"tune.low must be below tune.high, got {tune.low} and {tune.high}")
+    if settings.run.reproducible and settings.run.data_devices > 1:
+        raise ConfigError(f"run.reproducible needs run.data_devices = 1, got {settings.run.data_devices}")
+
+
+def _check_ladder(ladder: Ladder) -> None:
     if ladder.kind == "listed":
         if len(ladder.temperatures) < 1:
             raise ConfigError('ladder.kind = "listed" needs ladder.temperatures, such as [0.1, 1.0, 10.0]')
@@ -392,10 +449,6 @@ def _check_together(settings: Settings) -> None:
         raise ConfigError(f'ladder.temperatures are for ladder.kind = "listed", got kind = "{ladder.kind}"')
     if ladder.low >= ladder.high:
         raise ConfigError(f"ladder.low must be below ladder.high, got {ladder.low} and {ladder.high}")
-    if tune.low >= tune.high:
-        raise ConfigError(f"tune.low must be below tune.high, got {tune.low} and {tune.high}")
-    if settings.run.reproducible and settings.run.data_devices > 1:
-        raise ConfigError(f"run.reproducible needs run.data_devices = 1, got {settings.run.data_devices}")
 
 
 def _commented(name: str, field: Any) -> list[str]:

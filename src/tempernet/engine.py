@@ -97,7 +97,7 @@ class Engine:
     def largest_step(self) -> float:
         """The largest step size worth trying: between reflecting walls, a tenth of the narrowest box."""
         half_width = self.target.prior.half_width
-        if half_width is None or self.dynamics.walls == "reject":
+        if half_width is None or self.dynamics.walls != "reflect":
             return np.inf
         widths = jax.tree.map(lambda h, m: float(np.min(0.2 * h * np.sqrt(m))), half_width, self.masses)
         return min(jax.tree.leaves(widths))
@@ -111,6 +111,8 @@ class Engine:
         path = path or self.path
         if path.coefficients.shape != self.path.coefficients.shape:
             raise ConfigError(f"a path of {self.num_rungs} rungs cannot become one of {path.num_rungs}")
+        if path.exact.any() and not self.path.exact.any():
+            raise ConfigError("an engine whose path has no exact rung cannot draw from that of another path")
         given = numbers("step sizes", step_sizes)
         if given.shape not in ((), (1,), (self.num_rungs,)):
             raise ConfigError(f"step sizes must be one number or {self.num_rungs}, got shape {given.shape}")
@@ -118,7 +120,7 @@ class Engine:
             raise ConfigError(f"step sizes must be positive and finite, got {step_sizes}")
         sizes = np.broadcast_to(given, (self.num_rungs,))
         dtype = jnp.result_type(*jax.tree.leaves(self.target.prior.like))
-        return Rungs(jnp.asarray(path.coefficients, dtype), jnp.asarray(sizes, dtype))
+        return Rungs(jnp.asarray(path.coefficients, dtype), jnp.asarray(sizes, dtype), jnp.asarray(path.exact))
 
     def init_weights(self) -> Weights:
         """Starting weights of all replicas by the target's `init_fn` (leading axis R)."""
@@ -307,7 +309,8 @@ class Engine:
 
             return Kernel(evaluate_fn, self.path.terms_fn, self.target.prior, self.masses, dynamics)
 
-        round_fn = make_round(kernel_fn, SWEEPS[exchange], self.layout, self.copies, self._specs)
+        draw_fn = (self.path.draw_fn or self.target.prior.draw) if self.path.exact.any() else None
+        round_fn = make_round(kernel_fn, SWEEPS[exchange], self.layout, self.copies, self._specs, draw_fn)
         everywhere = self.layout.everywhere
         return jax.jit(
             round_fn,

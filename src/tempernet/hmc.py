@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,8 @@ from tempernet.networks import Weights, cut
 from tempernet.paths import TermsFn
 from tempernet.priors import Prior
 
-Walls = Literal["reflect", "reject"]
+Walls = Literal["reflect", "reject", "none"]
+WALLS = get_args(Walls)
 
 
 @dataclass(frozen=True)
@@ -23,9 +24,9 @@ class Dynamics:
     """How a replica moves within a round.
 
     `num_trajectories` (N_traj) trajectories of `num_steps` (L) Verlet steps. `walls` of a box either `reflect`
-    or `reject` a trajectory that ends outside (Alg. 1 as printed). `jitter` draws the step size of every
-    trajectory uniformly within ±jitter of the rung's, independently of the state, so that no trajectory
-    length is in step with a harmonic mode; 0 is the paper's fixed dt.
+    or `reject` a trajectory that ends outside (Alg. 1 as printed); with `none` the box is ignored, as Eq. 20 wants it.
+    `jitter` draws the step size of every trajectory uniformly within ±jitter of the rung's, independently of the
+    state, so that no trajectory length is in step with a harmonic mode; 0 is the paper's fixed dt.
     """
 
     num_steps: int = 100
@@ -36,8 +37,8 @@ class Dynamics:
     def __post_init__(self) -> None:
         for name in ("num_steps", "num_trajectories"):
             check_count(name, getattr(self, name))
-        if self.walls not in ("reflect", "reject"):
-            raise ConfigError(f'walls must be "reflect" or "reject", got {self.walls!r}')
+        if self.walls not in WALLS:
+            raise ConfigError(f"walls must be one of {', '.join(WALLS)}, got {self.walls!r}")
         if not 0 <= self.jitter < 1:
             raise ConfigError(f"jitter must lie in [0, 1), got {self.jitter}")
 
@@ -104,7 +105,7 @@ class Kernel:
         )
         # A gradient that is not finite has reached the momentum by the last half-kick.
         finite = jnp.isfinite(log_acceptance) & jnp.isfinite(end.energy)
-        inside = self.prior.contains(end.weights)
+        inside = self.prior.contains(end.weights) if self.dynamics.walls != "none" else jnp.bool_(True)
         acceptance = jnp.where(finite & inside, jnp.exp(jnp.minimum(log_acceptance, 0)), 0)
         accept = for_accept < acceptance
         info = Info(acceptance, _count(accept), _count(finite & ~inside), _count(~finite))

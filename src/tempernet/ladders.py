@@ -1,8 +1,8 @@
-"""Where the temperatures should be: equal steps of the communication barrier (Syed et al. 2022).
+"""Where the rungs of a path should be: equal steps of the communication barrier (Syed et al. 2022).
 
-The barrier Lambda(T) is what replicas have to overcome between the coldest rung and T: for close rungs it grows by the
+The barrier Lambda is what replicas have to overcome between the first rung and another: for close rungs it grows by the
 rate at which swaps are rejected. Rungs at equal steps of it swap equally often, and the number of round trips is
-largest, for a given number of replicas, with about 2 Lambda intervals. All functions here take and return arrays.
+largest, for a given number of replicas, with about 2 Lambda intervals.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 from scipy.special import erfinv
 
+from tempernet.paths import Path
+
 SATURATED = 0.95
 """Rejection above which a swap rate says no more than that the rungs are far apart."""
 LEAST_SHARE = 0.1
@@ -21,16 +23,15 @@ LEAST_SHARE = 0.1
 
 
 class Barrier(NamedTuple):
-    """The barrier between neighbours of a ladder."""
+    """The barrier between neighbours of a path."""
 
-    temperatures: np.ndarray
-    """(K,)."""
+    path: Path
     steps: np.ndarray
     """Barrier of each interval, (K-1,)."""
 
     @property
     def total(self) -> float:
-        """Lambda, from the coldest to the hottest rung."""
+        """Lambda, from the first to the last rung."""
         return float(self.steps.sum())
 
     @property
@@ -39,36 +40,47 @@ class Barrier(NamedTuple):
         return max(2, math.ceil(2 * self.total) + 1)
 
 
-def measure_barrier(temperatures: np.ndarray, swap_rate: np.ndarray, mean_energy: np.ndarray) -> Barrier:
-    """The barrier from mean swap probabilities (K-1,) and mean energies (K,).
+def measure_barrier(path: Path, swap_rate: np.ndarray, mean_phi: np.ndarray) -> Barrier:
+    """The barrier from mean swap probabilities (K-1,) and mean energy terms (K, M).
 
-    Let the energies of neighbours be normal with the same width s. Their rejection rate is r = erf(x/2) with
-    x = (beta - beta') s, and (beta - beta')(<E>' - <E>) = x^2. The barrier of the interval is x / sqrt(pi): equal to r
-    for close rungs, and additive where r saturates at 1. So r gives x as long as it can be measured; beyond, the
-    mean energies do, which know how far apart two rungs are that never swap.
+    Let the log weights between neighbours be normal with the same width x at both. Their rejection rate is
+    r = erf(x/2), and x^2 = -sum_m (c' - c)_m (<phi>' - <phi>)_m. The barrier of the interval is x / sqrt(pi): equal
+    to r for close rungs, and additive where r saturates at 1. So r gives x as long as it can be measured; beyond, the
+    mean terms do, which know how far apart two rungs are that never swap.
     """
-    temperatures = np.asarray(temperatures, np.float64)
     rejection = np.clip(1 - np.nan_to_num(np.asarray(swap_rate, np.float64)), 0, 1)
     from_swaps = 2 / math.sqrt(math.pi) * erfinv(np.minimum(rejection, SATURATED))
-    beta = 1 / temperatures
-    # Mean energies rise with T; where noise says otherwise, the running maximum stands in.
-    rise = np.diff(np.maximum.accumulate(mean_energy))
-    from_energies = np.sqrt(-np.diff(beta) * rise / math.pi)
-    return Barrier(temperatures, np.where(rejection < SATURATED, from_swaps, np.maximum(from_swaps, from_energies)))
+    squares = -np.sum(np.diff(path.coefficients, axis=0) * np.diff(np.asarray(mean_phi, np.float64), axis=0), axis=1)
+    from_terms = np.sqrt(np.maximum(squares, 0) / math.pi)
+    return Barrier(path, np.where(rejection < SATURATED, from_swaps, np.maximum(from_swaps, from_terms)))
 
 
 def place(barrier: Barrier, num: int) -> np.ndarray:
-    """`num` temperatures at equal steps of the barrier, with the same ends."""
+    """`num` values of the path's parameter at equal steps of the barrier, with the same ends."""
+    path = barrier.path
     steps = np.maximum(barrier.steps, LEAST_SHARE * barrier.steps.mean())
     if not steps.sum() > 0:
         steps = np.ones_like(steps)
     height = np.concatenate([[0.0], np.cumsum(steps)])
-    log_temperature = np.log(barrier.temperatures)
     # Inverse of a monotone function, interpolated monotonically.
-    inner = PchipInterpolator(height, log_temperature)(np.linspace(0, height[-1], num)[1:-1])
-    return np.concatenate([barrier.temperatures[:1], np.exp(inner), barrier.temperatures[-1:]])
+    inner = PchipInterpolator(height, stretched(path))(np.linspace(0, height[-1], num)[1:-1])
+    values = path.value_fn(np.exp(inner) - _offset(path))
+    return np.concatenate([path.values[:1], values, path.values[-1:]])
 
 
-def interpolate_steps(temperatures: np.ndarray, time_steps: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Time steps at other temperatures, linear in log dt against log T."""
-    return np.exp(np.interp(np.log(wanted), np.log(temperatures), np.log(time_steps)))
+def interpolate_steps(path: Path, step_sizes: np.ndarray, wanted: Path) -> np.ndarray:
+    """Reduced step sizes at the rungs of another path, linear in log eps against the stretched coordinate."""
+    at, old = np.log(wanted.beta + _offset(path)), stretched(path)
+    order = np.argsort(old)
+    return np.exp(np.interp(at, old[order], np.log(step_sizes)[order]))
+
+
+def stretched(path: Path) -> np.ndarray:
+    """The coordinate that rungs are interpolated in, (K,): log beta, shifted where the path reaches beta = 0."""
+    return np.log(path.beta + _offset(path))
+
+
+def _offset(path: Path) -> float:
+    """0, or on a path that reaches beta = 0 the smallest other beta: below it, beta itself is the even coordinate."""
+    beta = path.beta
+    return float(beta[beta > 0].min()) if np.any(beta == 0) else 0.0

@@ -1,13 +1,14 @@
 """Paths of rungs: pi_k(w) ∝ exp(-sum_m c[k, m] phi_m(w)) prior(w), a table c and a few energy terms phi.
 
-A path holds the table and says how the terms come from the weights and their energy E. A rung of all zeros
-is the prior itself. The prior's own energy is added by the sampler and never multiplied by c.
+A path holds the values of its parameter at the rungs, the table that follows from them, and says how the terms come
+from the weights and their energy E. A rung of all zeros is the prior itself. The prior's own energy is added by the
+sampler and never multiplied by c. A path may have an end whose density can be drawn from exactly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -22,19 +23,53 @@ TermsFn = Callable[[Weights, Array], Array]
 """(weights of one replica, its E) -> its energy terms phi, shape (M,)."""
 
 
+DrawFn = Callable[[Array], Weights]
+"""Key -> one exact draw of the weights."""
+
+
 @dataclass(frozen=True, eq=False)
 class Path:
-    """Rungs along one parameter: `values` (K,) named `parameter`, and the table `coefficients` (K, M)."""
+    """Rungs along one parameter: `values` (K,) named `parameter`, and the table `coefficients` (K, M) they give.
+
+    At the value `exact_at`, if the path has it, the density can be drawn from: by `draw_fn`, or from the prior if that
+    is None.
+    """
 
     parameter: str
     values: np.ndarray
-    coefficients: np.ndarray
+    coefficients_fn: Callable[[np.ndarray], np.ndarray]
+    """Values -> c."""
+    value_fn: Callable[[np.ndarray], np.ndarray]
+    """beta, the coefficient of E, -> values."""
     terms_fn: TermsFn
+    terms: tuple[str, ...]
+    """What the energy terms are called in records."""
+    exact_at: float
+    draw_fn: DrawFn | None = None
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """c, (K, M)."""
+        return self.coefficients_fn(self.values)
+
+    @property
+    def beta(self) -> np.ndarray:
+        """The coefficient of the energy E, which every path has: (K,)."""
+        return self.coefficients[:, 0]
 
     @property
     def num_rungs(self) -> int:
         """K, the number of rungs."""
         return len(self.values)
+
+    @property
+    def exact(self) -> np.ndarray:
+        """Which rungs can be drawn from, (K,)."""
+        return self.values == self.exact_at
+
+    def moved(self, values: np.ndarray) -> Path:
+        """The same path with its rungs elsewhere."""
+        return replace(self, values=np.asarray(values, np.float64))
 
     def time_steps(self, step_sizes: np.ndarray) -> np.ndarray:
         """The paper's dt = eps / sqrt(T) of reduced step sizes (K,); a path without temperatures has T = 1."""
@@ -46,7 +81,15 @@ def temperature_path(temperatures: Sequence[float] | np.ndarray) -> Path:
     values = numbers("temperatures", temperatures)
     if not _increasing(values) or not np.all(values > 0):
         raise ConfigError(f"temperatures must be increasing and positive (inf is allowed last), got {_listed(values)}")
-    return Path("temperature", values, 1.0 / values[:, None], _energy_alone)
+    return Path(
+        "temperature",
+        values,
+        coefficients_fn=lambda temperatures: 1 / temperatures[:, None],
+        value_fn=lambda beta: 1 / beta,
+        terms_fn=_energy_alone,
+        terms=("energy",),
+        exact_at=np.inf,
+    )
 
 
 def geometric_temperatures(low: float, high: float, num: int) -> np.ndarray:
@@ -65,16 +108,29 @@ def beta_path(betas: Sequence[float] | np.ndarray) -> Path:
         raise ConfigError(f"betas must be increasing and not negative, got {_listed(values)}")
     if not np.all(np.isfinite(values)):
         raise ConfigError(f"betas must be finite, got {_listed(values)}")
-    return Path("beta", values, values[:, None], _energy_alone)
+    return Path(
+        "beta",
+        values,
+        coefficients_fn=lambda betas: betas[:, None],
+        value_fn=lambda beta: beta,
+        terms_fn=_energy_alone,
+        terms=("energy",),
+        exact_at=0.0,
+    )
 
 
 def bridge_path(
-    lambdas: Sequence[float] | np.ndarray, centre: Weights, centre_energy: float, stiffness: Weights
+    lambdas: Sequence[float] | np.ndarray,
+    centre: Weights,
+    centre_energy: float,
+    stiffness: Weights,
+    draw_fn: DrawFn | None = None,
 ) -> Path:
     """From the posterior to a quadratic (Eq. 21): terms E - E(w0) and (w-w0)' k (w-w0) / 2, c = (1-lambda, lambda).
 
     `centre` is w0 and `stiffness` the diagonal k, one value for each weight. J(w0), the constant that Eq. 21
-    carries along, shifts every rung alike and is left to the estimator.
+    carries along, shifts every rung alike and is left to the estimator. `draw_fn` draws from the quadratic's own
+    density, lambda = 1.
     """
     values = numbers("lambdas", lambdas)
     if not _increasing(values):
@@ -87,7 +143,16 @@ def bridge_path(
         quadratic = sum(jax.tree.leaves(squares), start=jnp.zeros_like(energy))
         return jnp.stack([energy - centre_energy, quadratic])
 
-    return Path("lambda", values, np.stack([1 - values, values], axis=1), terms_fn)
+    return Path(
+        "lambda",
+        values,
+        coefficients_fn=lambda lambdas: np.stack([1 - lambdas, lambdas], axis=1),
+        value_fn=lambda beta: 1 - beta,
+        terms_fn=terms_fn,
+        terms=("energy", "quadratic"),
+        exact_at=np.nan if draw_fn is None else 1.0,
+        draw_fn=draw_fn,
+    )
 
 
 def numbers(name: str, values: Any) -> np.ndarray:

@@ -20,6 +20,7 @@ from tempernet.config import Settings
 from tempernet.errors import StoreError
 from tempernet.flow import Flow
 from tempernet.ladders import Barrier, measure_barrier
+from tempernet.paths import temperature_path
 from tempernet.statistics import Estimate, average
 from tempernet.store import RunFolder, files
 from tempernet.store.folder import PROVENANCE, RESULTS, RESULTS_NC
@@ -107,7 +108,7 @@ def load(path: Path) -> Results:
         verdict=verdict,
         best=best,
         barrier=measure_barrier(
-            series.temperature.values, summary.swap_rate.values[:-1], summary.energy.values.astype(np.float64)
+            temperature_path(series.temperature.values), summary.swap_rate.values[:-1], summary.energy.values[:, None]
         ),
         round_trips=int(flow.round_trips.sum()),
         fraction_from_hot=flow.fraction_from_hot,

@@ -14,9 +14,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from tempernet.exchange import SwapInfo, SweepFn
-from tempernet.hmc import Info, Kernel
+from tempernet.hmc import Info, Kernel, select
 from tempernet.integrator import Point
 from tempernet.mesh import Layout, over_replicas
+from tempernet.paths import DrawFn
 
 
 class State(NamedTuple):
@@ -29,10 +30,11 @@ class State(NamedTuple):
 
 
 class Rungs(NamedTuple):
-    """All that belongs to rungs: coefficients (K, M) and reduced step sizes (K,)."""
+    """All that belongs to rungs: coefficients (K, M), reduced step sizes (K,), and which are drawn exactly (K,)."""
 
     coefficients: Array
     step_sizes: Array
+    exact: Array
 
 
 class Record(NamedTuple):
@@ -53,9 +55,14 @@ RoundFn = Callable[[Array, State, Rungs, Any], tuple[State, Record]]
 """(key, state, rungs, data) -> (state, record)."""
 
 
-def make_round(kernel_fn: KernelFn, sweep_fn: SweepFn, layout: Layout, copies: int, specs: Any) -> RoundFn:
-    """Build the round for `copies` ladders laid out on a mesh; `specs` are the partition specs of the data."""
-    move = over_replicas(_advance(kernel_fn), layout, specs)
+def make_round(
+    kernel_fn: KernelFn, sweep_fn: SweepFn, layout: Layout, copies: int, specs: Any, draw_fn: DrawFn | None = None
+) -> RoundFn:
+    """Build the round for `copies` ladders laid out on a mesh; `specs` are the partition specs of the data.
+
+    With `draw_fn`, a replica at an exact rung ends the round at a fresh draw instead of at its trajectories' end.
+    """
+    move = over_replicas(_advance(kernel_fn, draw_fn), layout, specs)
     replicas = layout.num_replicas
 
     def round_fn(key: Array, state: State, rungs: Rungs, data: Any) -> tuple[State, Record]:
@@ -64,7 +71,7 @@ def make_round(kernel_fn: KernelFn, sweep_fn: SweepFn, layout: Layout, copies: i
         keys = jax.vmap(lambda replica: jax.random.fold_in(trajectory_key, replica))(ids)
         # argsort inverts the permutation; padding repeats the last replica and is dropped after the move.
         rung_of = jnp.argsort(state.replica_at, axis=1).reshape(-1)[jnp.minimum(ids, replicas - 1)]
-        args = (keys, state.point, rungs.coefficients[rung_of], rungs.step_sizes[rung_of])
+        args = (keys, state.point, rungs.coefficients[rung_of], rungs.step_sizes[rung_of], rungs.exact[rung_of])
         point, phi, info = move(args, data)
         phi, info = jax.tree.map(lambda leaf: leaf[:replicas].reshape(copies, -1, *leaf.shape[1:]), (phi, info))
 
@@ -85,10 +92,16 @@ def by_rung(values: Array, replica_at: Array) -> Array:
     return jax.vmap(lambda ladder, order: ladder[order])(values, replica_at)
 
 
-def _advance(kernel_fn: KernelFn) -> Callable[[Any, Any], tuple[Point, Array, Info]]:
-    def advance(replica: tuple[Array, Point, Array, Array], data: Any) -> tuple[Point, Array, Info]:
+def _advance(kernel_fn: KernelFn, draw_fn: DrawFn | None) -> Callable[[Any, Any], tuple[Point, Array, Info]]:
+    def advance(replica: tuple[Array, Point, Array, Array, Array], data: Any) -> tuple[Point, Array, Info]:
+        key, point, coefficients, step_size, exact = replica
         kernel = kernel_fn(data)
-        point, info = kernel.trajectories(*replica)
+        point, info = kernel.trajectories(key, point, coefficients, step_size)
+        if draw_fn is not None:
+            drawn = kernel.evaluate_fn(draw_fn(jax.random.fold_in(key, kernel.dynamics.num_trajectories)))
+            finite = jnp.isfinite(drawn.energy)
+            point = select(exact & finite, drawn, point)
+            info = info._replace(nonfinite=info.nonfinite + (exact & ~finite).astype(jnp.int32))
         return point, kernel.terms_fn(point.weights, point.energy), info
 
     return advance

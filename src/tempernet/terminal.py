@@ -14,7 +14,7 @@ from rich.table import Table
 
 from tempernet.formatting import duration, with_error
 from tempernet.results import Results, nearest, transition
-from tempernet.tasks.sweep import Progress as Told
+from tempernet.tasks.base import Progress as Told
 
 LINE_SECONDS = 10.0
 PLAIN_WIDTH = 132

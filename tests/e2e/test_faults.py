@@ -18,7 +18,7 @@ from tempernet.engine import Engine
 from tempernet.errors import ConfigError, StoreError
 from tempernet.store import RunFolder, files
 from tempernet.tasks import sweep as sweep_module
-from tempernet.tasks.problem import Problem, make_engine, make_problem
+from tempernet.tasks.problem import Problem, make_engine, make_problem, temperatures_of
 from tempernet.tasks.status import current, problems
 from tempernet.tasks.sweep import Sweep
 
@@ -54,7 +54,7 @@ class Killed(BaseException):
 @pytest.fixture(scope="module")
 def parts() -> tuple[Problem, Engine]:
     problem = make_problem(SETTINGS)
-    return problem, make_engine(SETTINGS, problem, tile=4)
+    return problem, make_engine(SETTINGS, problem, temperatures_of(SETTINGS), tile=4)
 
 
 @pytest.fixture

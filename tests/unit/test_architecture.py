@@ -30,6 +30,7 @@ ROOMS = (
     "engine",
     "sampling",
     "ladders",
+    "adaptation",
     "flow",
     "formatting",
     "statistics",

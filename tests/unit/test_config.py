@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from tempernet import config
-from tempernet.config import PRESETS, PROTOCOLS, Settings, differences, parse_assignment, resolve, settings_from
+from tempernet.config import PAPER, PRESETS, Settings, differences, parse_assignment, resolve, settings_from
 from tempernet.errors import ConfigError
 
 
@@ -23,7 +23,7 @@ def flat(settings: Settings) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("protocol", list(PROTOCOLS))
+@pytest.mark.parametrize("protocol", ["default", "paper"])
 @pytest.mark.parametrize("preset", [None, *PRESETS])
 def test_every_preset_resolves_under_every_protocol(preset: str | None, protocol: str, tmp_path: Path) -> None:
     settings = resolve(preset=preset, protocol=protocol)
@@ -32,7 +32,7 @@ def test_every_preset_resolves_under_every_protocol(preset: str | None, protocol
     for table, values in {**(PRESETS[preset][1] if preset else {})}.items():
         for name, value in values.items():
             assert said[f"{table}.{name}"] == value
-    for table, values in PROTOCOLS[protocol].items():
+    for table, values in (PAPER["sweep"] if protocol == "paper" else {}).items():
         for name, value in values.items():
             assert said[f"{table}.{name}"] == value
     # As a run writes it, and reads it back.
@@ -103,9 +103,10 @@ def test_the_template_says_nothing_and_with_every_line_uncommented_still_the_def
     text = config.template()
     assert settings_from(tomllib.loads(text)) == Settings()
     uncommented, found = re.subn(r"(?m)^# (?=\w+ = )", "", text)
+    # All of them, and the protocol; the task is said.
     assert found == len(flat(Settings())) + 1
     tables = tomllib.loads(uncommented)
-    assert sum(len(values) if isinstance(values, dict) else 1 for values in tables.values()) == found
+    assert sum(len(values) if isinstance(values, dict) else 1 for values in tables.values()) == found + 1
     path = tmp_path / "config.toml"
     path.write_text(uncommented)
     assert resolve(file=path) == Settings()
@@ -206,7 +207,7 @@ def test_the_paper_cannot_be_contradicted(key: str) -> None:
 
 
 def test_every_value_that_the_paper_fixes_is_tried() -> None:
-    assert set(CONTRADICTIONS) == {f"{t}.{name}" for t, values in PROTOCOLS["paper"].items() for name in values}
+    assert set(CONTRADICTIONS) == {f"{t}.{name}" for t, values in PAPER["sweep"].items() for name in values}
 
 
 def test_the_paper_may_be_repeated_and_what_it_leaves_open_chosen() -> None:
@@ -316,5 +317,5 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
 
 def test_differences_are_listed_by_name() -> None:
     new = resolve(assignments=["run.rounds=7", "ladder.kind=geometric"])
-    assert differences(Settings(), new) == ["ladder.kind: adaptive -> geometric", "run.rounds: 200 -> 7"]
+    assert differences(Settings(), new) == ["run.rounds: 200 -> 7", "ladder.kind: adaptive -> geometric"]
     assert differences(new, new) == []

@@ -7,9 +7,19 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from tempernet.ladders import Barrier, interpolate_steps, measure_barrier, place
+from tempernet import ladders
+from tempernet.ladders import interpolate_steps, place, stretched
+from tempernet.paths import beta_path, bridge_path, temperature_path
 
 GEOMETRIC = np.geomspace(0.01, 100, 56)
+
+
+def measure_barrier(temperatures: np.ndarray, swap_rate: np.ndarray, mean_energy: np.ndarray) -> ladders.Barrier:
+    return ladders.measure_barrier(temperature_path(temperatures), swap_rate, mean_energy[:, None])
+
+
+def Barrier(temperatures: np.ndarray, steps: np.ndarray) -> ladders.Barrier:  # noqa: N802
+    return ladders.Barrier(temperature_path(temperatures), steps)
 
 
 class Gaussian(NamedTuple):
@@ -36,7 +46,7 @@ class Gaussian(NamedTuple):
         spread = gap * np.sqrt(variance[:-1] + variance[1:])
         return norm.cdf(mean / spread) + np.exp(mean + spread**2 / 2 + norm.logcdf(-(mean + spread**2) / spread))
 
-    def measure(self, temperatures: np.ndarray) -> Barrier:
+    def measure(self, temperatures: np.ndarray) -> ladders.Barrier:
         return measure_barrier(temperatures, self.swap_rate(temperatures), self.mean_energy(temperatures))
 
 
@@ -158,7 +168,41 @@ def test_easy_stretches_keep_a_few_rungs() -> None:
 
 def test_steps_are_interpolated_as_powers_of_the_temperature() -> None:
     old = np.geomspace(0.1, 10, 7)
-    np.testing.assert_allclose(interpolate_steps(old, 0.3 * old**0.7, old), 0.3 * old**0.7)
+    path = temperature_path(old)
+    np.testing.assert_allclose(interpolate_steps(path, 0.3 * old**0.7, path), 0.3 * old**0.7)
     wanted = np.array([0.1, 0.37, 5.0, 10.0])
-    np.testing.assert_allclose(interpolate_steps(old, 0.3 * old**0.7, wanted), 0.3 * wanted**0.7)
-    np.testing.assert_allclose(interpolate_steps(old, old, np.array([0.01, 100.0])), [0.1, 10.0])
+    found = interpolate_steps(path, 0.3 * old**0.7, temperature_path(wanted))
+    np.testing.assert_allclose(found, 0.3 * wanted**0.7)
+    np.testing.assert_allclose(interpolate_steps(path, old, temperature_path([0.01, 100.0])), [0.1, 10.0])
+
+
+def test_rungs_are_placed_up_to_the_prior() -> None:
+    temperatures = np.array([1.0, 2.0, 4.0, 8.0, np.inf])
+    placed = place(Barrier(temperatures, np.ones(4)), 9)
+    np.testing.assert_allclose(placed[::2], temperatures)
+    assert placed[-1] == np.inf and np.all(np.diff(placed) > 0)
+    # Between beta = 0 and the smallest other, beta itself is halved or nearly so.
+    assert 0.3 < 8.0 / placed[-2] < 0.7
+    steps = interpolate_steps(temperature_path(temperatures), np.arange(1.0, 6.0), temperature_path(placed))
+    np.testing.assert_allclose(steps[::2], np.arange(1.0, 6.0))
+
+
+def test_the_three_paths_are_placed_alike() -> None:
+    betas = np.array([0.0, 0.01, 0.1, 0.5, 1.0])
+    rate, energy = np.array([0.5, 0.3, 0.6, 0.4]), np.array([500.0, 80.0, 30.0, 10.0, 8.0])[:, None]
+    up = ladders.measure_barrier(beta_path(betas), rate, energy)
+    with np.errstate(divide="ignore"):
+        down = ladders.measure_barrier(temperature_path(1 / betas[::-1]), rate[::-1], energy[::-1])
+    bridge = ladders.measure_barrier(
+        bridge_path(1 - betas[::-1], 0.0, 0.0, 1.0), rate[::-1], np.concatenate([energy[::-1], 0 * energy], axis=1)
+    )
+    np.testing.assert_allclose(place(up, 12), 1 / place(down, 12)[::-1], atol=1e-12)
+    np.testing.assert_allclose(place(up, 12), 1 - place(bridge, 12)[::-1], atol=1e-12)
+    np.testing.assert_allclose(stretched(up.path), stretched(down.path)[::-1])
+
+
+def test_far_bridges_are_as_far_apart_as_both_terms_say() -> None:
+    # u' - u = (c' - c) . phi has the mean -0.5 * (-60 + 20) smaller at the second rung.
+    phi = np.array([[100.0, 10.0], [40.0, 30.0]])
+    barrier = ladders.measure_barrier(bridge_path([0.0, 0.5], 0.0, 0.0, 1.0), np.array([0.0]), phi[::-1])
+    np.testing.assert_allclose(barrier.steps, math.sqrt(0.5 * 80 / math.pi))

@@ -21,6 +21,7 @@ from tempernet import config, plots
 from tempernet.errors import DataError, StoreError
 from tempernet.flow import Flow
 from tempernet.ladders import measure_barrier
+from tempernet.paths import temperature_path
 from tempernet.plots.axis import HOLLOW, fit_y, log_ticks, number, temperature_scale
 from tempernet.plots.files import DPI
 from tempernet.plots.trajectory import energies_per_example
@@ -106,7 +107,9 @@ def make_results(
         summary=summary,
         verdict=verdict,
         best=best_temperature(series.validation_loss.values, temperatures) if scored else None,
-        barrier=measure_barrier(temperatures, summary.swap_rate.values[:-1], summary.energy.values),
+        barrier=measure_barrier(
+            temperature_path(temperatures), summary.swap_rate.values[:-1], summary.energy.values[:, None]
+        ),
         round_trips=int(flow.round_trips.sum()),
         fraction_from_hot=flow.fraction_from_hot,
         finished=True,

@@ -100,15 +100,15 @@ class RunFolder:
         return Checkpoints(self.path / "checkpoints")
 
     @property
-    def settings(self) -> config.Settings:
-        """The run's settings."""
+    def settings(self) -> Any:
+        """The run's settings, of the kind that its task has."""
         text = files.read_text(self.path / CONFIG)
         try:
             return config.settings_from(tomllib.loads(text))
         except (tomllib.TOMLDecodeError, ConfigError) as error:
             raise StoreError(f"{self.path / CONFIG} cannot be used: {error}") from error
 
-    def write_settings(self, settings: config.Settings) -> None:
+    def write_settings(self, settings: config.TaskSettings) -> None:
         """The resolved settings, as `config.toml`."""
         files.write_text(self.path / CONFIG, config.to_toml(settings))
 

@@ -36,6 +36,11 @@ class Records:
         """Rows that are not yet on disk."""
         return sum(len(rows) for rows in self._buffer.values())
 
+    @property
+    def series(self) -> list[str]:
+        """Names of the series on disk."""
+        return sorted({chunk["series"] for chunk in self._chunks})
+
     def length(self, series: str) -> int:
         """Rows of a series on disk."""
         return sum(chunk["rows"] for chunk in self._chunks if chunk["series"] == series)

@@ -9,12 +9,14 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from tempernet.adaptation import FIRST_TRAJECTORIES
 from tempernet.config import Settings
 from tempernet.engine import Engine
+from tempernet.paths import geometric_temperatures, temperature_path
 from tempernet.rounds import State
 from tempernet.sampling import first_step
-from tempernet.tasks.problem import Problem, make_engine, make_problem, make_tuning
-from tempernet.tasks.sweep import FIRST_TRAJECTORIES, keep_rounds, kept_rungs
+from tempernet.tasks.problem import Problem, make_engine, make_problem, make_tuning, temperatures_of
+from tempernet.tasks.sweep import keep_rounds, kept_rungs
 from tempernet.tuning import SETTLED_CHANGES
 
 MEASURE_SECONDS = 1.0
@@ -64,7 +66,7 @@ def make_plan(settings: Settings) -> Plan:
     """Work out the sizes, and time a few steps of all replicas on this machine."""
     began = time.perf_counter()
     problem = make_problem(settings)
-    engine = make_engine(settings, problem)
+    engine = make_engine(settings, problem, temperatures_of(settings))
     getting_ready = time.perf_counter() - began
     cost = measure(settings, problem, engine.layout.tile, engine.num_replicas)
     steps, run = settings.dynamics.num_steps, settings.run
@@ -150,11 +152,11 @@ def _shortened(settings: Settings, problem: Problem, num_steps: int, tile: int, 
     few = min(replicas, MEASURED_TILES * tile * jax.device_count())
     shape = {
         "dynamics": {"num_steps": num_steps, "num_trajectories": 1},
-        "ladder": {"kind": "geometric", "low": 0.1, "high": 10.0, "num": max(2, few), "temperatures": ()},
         "run": {"copies": 1},
     }
     changed = {name: getattr(settings, name).model_copy(update=update) for name, update in shape.items()}
-    return make_engine(settings.model_copy(update=changed), problem, tile)
+    path = temperature_path(geometric_temperatures(0.1, 10.0, max(2, few)))
+    return make_engine(settings.model_copy(update=changed), problem, path, tile)
 
 
 def _seconds_a_round(engine: Engine, state: State) -> float:

@@ -8,14 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tempernet import hmc, networks, priors
-from tempernet.config import Settings
+from tempernet import hmc, networks, paths, priors
+from tempernet.config import Settings, TaskSettings
 from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz
 from tempernet.engine import Engine
 from tempernet.errors import ConfigError, DataError
 from tempernet.minimise import Minimiser
 from tempernet.networks import MLP, network_by_name
-from tempernet.paths import geometric_temperatures, temperature_path
 from tempernet.target import Batch, Target, hold_out
 from tempernet.tuning import Tuning
 
@@ -36,7 +35,7 @@ class Problem:
     all_test: Batch
 
 
-def make_problem(settings: Settings) -> Problem:
+def make_problem(settings: TaskSettings) -> Problem:
     """Read the data and put the target together."""
     data = load_data(settings)
     network = make_network(settings, data)
@@ -61,12 +60,12 @@ def make_problem(settings: Settings) -> Problem:
     )
 
 
-def make_engine(settings: Settings, problem: Problem, tile: int | None = None) -> Engine:
-    """The engine with these settings; measures its tile unless one is given."""
+def make_engine(settings: TaskSettings, problem: Problem, path: paths.Path, tile: int | None = None) -> Engine:
+    """The engine on a path with these settings; measures its tile unless one is given."""
     dynamics = settings.dynamics
     return Engine(
         problem.target,
-        temperature_path(first_temperatures(settings)),
+        path,
         copies=settings.run.copies,
         dynamics=hmc.Dynamics(dynamics.num_steps, dynamics.num_trajectories, dynamics.walls, dynamics.jitter),
         exchange=dynamics.exchange,
@@ -79,25 +78,25 @@ def make_engine(settings: Settings, problem: Problem, tile: int | None = None) -
     )
 
 
-def make_minimiser(settings: Settings) -> Minimiser:
+def make_minimiser(settings: TaskSettings) -> Minimiser:
     """The minimiser with these settings."""
     return Minimiser(method=settings.start.minimiser, max_gradients=settings.start.max_gradients)
 
 
-def make_tuning(settings: Settings) -> Tuning:
+def make_tuning(settings: TaskSettings) -> Tuning:
     """The tuning of step sizes with these settings."""
     return Tuning(low=settings.tune.low, high=settings.tune.high)
 
 
-def first_temperatures(settings: Settings) -> np.ndarray:
-    """The ladder that a run begins with: an adaptive one begins geometric."""
+def temperatures_of(settings: Settings) -> paths.Path:
+    """The ladder that a sweep begins with: an adaptive one begins geometric."""
     ladder = settings.ladder
     if ladder.kind == "listed":
-        return np.asarray(ladder.temperatures, np.float64)
-    return geometric_temperatures(ladder.low, ladder.high, ladder.num)
+        return paths.temperature_path(ladder.temperatures)
+    return paths.temperature_path(paths.geometric_temperatures(ladder.low, ladder.high, ladder.num))
 
 
-def load_data(settings: Settings) -> Dataset:
+def load_data(settings: TaskSettings) -> Dataset:
     """The data set that the settings name, split."""
     wanted = settings.data
     source = _source(wanted.source, wanted.size or None)
@@ -107,7 +106,7 @@ def load_data(settings: Settings) -> Dataset:
     return source.split(n_train, seed=wanted.seed, indices=indices, n_validation=held_out)
 
 
-def make_network(settings: Settings, data: Dataset) -> MLP:
+def make_network(settings: TaskSettings, data: Dataset) -> MLP:
     """A network by the name of the paper, or by its layer sizes."""
     name = settings.network.name
     network = network_by_name(name)
@@ -122,7 +121,7 @@ def make_network(settings: Settings, data: Dataset) -> MLP:
     return network
 
 
-def model_hash(network: MLP, settings: Settings) -> str:
+def model_hash(network: MLP, settings: TaskSettings) -> str:
     """Names the network and its prior."""
     text = f"{networks.MLP.__name__} {network} {settings.prior!r}"
     return hashlib.sha256(text.encode()).hexdigest()

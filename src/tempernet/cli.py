@@ -42,6 +42,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+OutOption = Annotated[Path | None, typer.Option(help="Folder of the run; made if it is not there.")]
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting, such as ladder.num=56.")
 ]
@@ -63,6 +64,7 @@ class Task(StrEnum):
     """What settings can be written for."""
 
     sweep = "sweep"
+    evidence = "evidence"
 
 
 class Format(StrEnum):
@@ -76,7 +78,7 @@ class Format(StrEnum):
 def sweep(
     settings_file: SettingsFile = None,
     preset: PresetOption = None,
-    out: Annotated[Path | None, typer.Option(help="Folder of the run; made if it is not there.")] = None,
+    out: OutOption = None,
     assignments: SetOption = None,
     protocol: ProtocolOption = None,
     data: DataOption = None,
@@ -88,8 +90,59 @@ def sweep(
     """Sample a ladder of temperatures: train and test loss against T, the best T, and whether to believe it."""
     settings = _resolve("sweep", settings_file, preset, protocol, assignments, data, network)
     name = preset or (settings_file.stem if settings_file else "custom" if data or network else "quick")
-    path = out or Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
-    _run(settings, path, max_time, quiet, as_json)
+    _run(settings, out or _new_folder(name), max_time, quiet, as_json)
+
+
+@app.command()
+def evidence(
+    settings_file: SettingsFile = None,
+    out: OutOption = None,
+    assignments: SetOption = None,
+    protocol: ProtocolOption = None,
+    data: DataOption = None,
+    n_train: Annotated[int | None, typer.Option(help="Training examples, as many of each class.")] = None,
+    network: NetworkOption = None,
+    method: Annotated[
+        str | None, typer.Option(help='"temperature": from the prior; "bridge": from a quadratic around a minimum.')
+    ] = None,
+    copies: Annotated[int | None, typer.Option(help="Independent copies.")] = None,
+    max_time: MaxTimeOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Work out the log evidence of a network: log prob(labels | images, network)."""
+    options: dict[str, dict[str, Any]] = {
+        "data": {"n_train": n_train},
+        "path": {"method": method},
+        "run": {"copies": copies},
+    }
+    settings = _resolve("evidence", settings_file, None, protocol, assignments, data, network, options)
+    _run(settings, out or _new_folder(f"evidence-{settings.network.name}"), max_time, quiet, as_json)
+
+
+@app.command()
+def compare(
+    runs: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of evidences of the same data.")],
+    prior_odds: Annotated[str, typer.Option(help="Odds of the models before the data, such as 1:1.")] = "",
+    out: Annotated[Path | None, typer.Option(help="Folder for comparison.json and a figure; default: none.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Choose between models by their evidences: Bayes factors and posterior probabilities."""
+    from tempernet import evidence_results, plots
+    from tempernet.evidence_terminal import show_comparison
+    from tempernet.store import files
+
+    found = evidence_results.compare([evidence_results.load(run) for run in runs], _odds(prior_odds))
+    document = evidence_results.compare_document(found)
+    written: list[Path] = []
+    if out is not None:
+        _make(out)
+        files.write_json(out / "comparison.json", document)
+        written = [out / "comparison.json", *plots.save(plots.comparison_figure(found), out / "comparison")]
+    if as_json:
+        print(json.dumps(files.plain(document)))
+    else:
+        show_comparison(found, written)
 
 
 @app.command()
@@ -249,14 +302,20 @@ def _resolve(
     assignments: list[str] | None,
     data: str | None,
     network: str | None,
+    options: dict[str, dict[str, Any]] | None = None,
 ) -> Any:
+    """Settings from what the command line says; `options` are those of a task, None where nothing was said."""
     extra: dict[str, Any] = {}
     if data is not None:
         # All of a user's own training data, unless told otherwise.
         extra["data"] = {"source": data, "n_train": 0}
     if network is not None:
         extra["network"] = {"name": network}
-    if preset is None and settings_file is None and not extra:
+    for table, values in (options or {}).items():
+        said = {name: value for name, value in values.items() if value is not None}
+        if said:
+            extra[table] = extra.get(table, {}) | said
+    if task == "sweep" and preset is None and settings_file is None and not extra:
         preset = "quick"
     return config.resolve(
         task, preset=preset, file=settings_file, protocol=protocol, assignments=assignments or (), extra=extra
@@ -304,9 +363,10 @@ def _run(settings: Any, path: Path, max_time: str | None, quiet: bool, as_json: 
 
 def _task_class(task: str) -> Any:
     """The class that runs a task; imported only when it is needed."""
+    from tempernet.tasks.evidence import evidence_task
     from tempernet.tasks.sweep import Sweep
 
-    return {"sweep": Sweep}[task]
+    return {"sweep": Sweep, "evidence": evidence_task}[task]
 
 
 def _finish_sweep(path: Path) -> Finished:
@@ -322,8 +382,34 @@ def _finish_sweep(path: Path) -> Finished:
     return results.document(found), lambda: show(found, written)
 
 
-_FINISH: dict[str, Callable[[Path], Finished]] = {"sweep": _finish_sweep}
+def _finish_evidence(path: Path) -> Finished:
+    from tempernet import evidence_results, plots
+    from tempernet.evidence_terminal import show_evidence
+    from tempernet.store.folder import FIGURES
+
+    found = evidence_results.load(path)
+    written = evidence_results.write(found)
+    if found.settings.output.figures:
+        plots.save(plots.integrand_figure(found), path / FIGURES / "integrand")
+        written.append(path / FIGURES)
+    return evidence_results.document(found), lambda: show_evidence(found, written)
+
+
+_FINISH: dict[str, Callable[[Path], Finished]] = {"sweep": _finish_sweep, "evidence": _finish_evidence}
 """Task -> write the results of a finished run; what `--json` prints, and what shows them."""
+
+
+def _new_folder(name: str) -> Path:
+    """A folder named by the time, for a run that was given none."""
+    return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _odds(text: str) -> tuple[float, ...]:
+    """`1:1` as numbers; none if nothing was said."""
+    try:
+        return tuple(float(part) for part in text.split(":")) if text else ()
+    except ValueError as error:
+        raise ConfigError(f"--prior-odds needs numbers such as 1:1, got {text!r}") from error
 
 
 def _settings_for(path: Path, settings: Any) -> Any:

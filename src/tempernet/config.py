@@ -190,7 +190,55 @@ class Settings(LadderSettings):
         return self.ladder.kind == "adaptive"
 
 
-TASKS: dict[str, type[TaskSettings]] = {"sweep": Settings}
+class EvidencePath(_Table):
+    """The path from what is known to the posterior."""
+
+    method: Literal["temperature", "bridge"] = Field(
+        default="temperature",
+        description="from the prior by temperature, or from a quadratic at a minimum (Eq. 21)",
+    )
+    num: Annotated[int, Field(ge=3)] = Field(default=40, description="rungs, both ends included")
+    adaptive: bool = Field(default=True, description="move rungs during burn-in until neighbours swap equally often")
+
+
+class Bridge(_Table):
+    """The quadratic of a bridge: k from fluctuations around a minimum (Eq. 20)."""
+
+    fit_burn_in: NotNegative = Field(default=50, description="trajectories before the fluctuations are averaged")
+    fit_rounds: Count = Field(default=50, description="trajectories that they are averaged over")
+    tune_every: Count = Field(default=10, description="paper: rungs between two adjustments of the step size")
+
+
+class EvidenceDynamics(Dynamics):
+    """A round: trajectories of every replica, then exchange."""
+
+    num_trajectories: Count = Field(default=1, description="trajectories between exchanges, N_traj")
+    masses: Literal["unit", "fan-in"] = Field(default="fan-in", description="masses of the weights: 1, or m_i = k_i")
+
+
+class EvidenceRun(LadderRun):
+    """How much, and where."""
+
+    burn_in: NotNegative = Field(default=200, description="rounds before the samples count; paper: of each rung")
+    rounds: Count = Field(default=400, description="rounds that count; paper: of each rung")
+
+
+class EvidenceSettings(LadderSettings):
+    """All settings of an evidence."""
+
+    task: Literal["evidence"] = Field(default="evidence", description="what the settings are for")
+    dynamics: EvidenceDynamics = EvidenceDynamics()
+    run: EvidenceRun = EvidenceRun()
+    path: EvidencePath = EvidencePath()
+    bridge: Bridge = Bridge()
+
+    @property
+    def moves_rungs(self) -> bool:
+        """Whether burn-in may move the rungs."""
+        return self.path.adaptive
+
+
+TASKS: dict[str, type[TaskSettings]] = {"sweep": Settings, "evidence": EvidenceSettings}
 """The settings of each task."""
 
 
@@ -201,8 +249,23 @@ PAPER: dict[str, dict[str, dict[str, Any]]] = {
         "start": {"weights": "minimised", "minimiser": "alg3"},
         "tune": {"low": 0.6, "high": 0.7},
     },
+    "evidence": {
+        "path": {"method": "bridge", "adaptive": False},
+        "dynamics": {"walls": "reject", "jitter": 0.0, "exchange": "none", "masses": "unit"},
+        "start": {"weights": "minimised"},
+        "tune": {"low": 0.6, "high": 0.7},
+    },
 }
 """What the paper's protocol fixes in each task."""
+PAPER_NUMBERS: dict[str, dict[str, dict[str, Any]]] = {
+    "evidence": {
+        "path": {"num": 102},
+        "dynamics": {"num_steps": 100, "num_trajectories": 1},
+        "run": {"burn_in": 100, "rounds": 100},
+        "bridge": {"fit_burn_in": 1000, "fit_rounds": 1000, "tune_every": 10},
+    },
+}
+"""The paper's numbers, which are defaults of its protocol and may be changed (Sec. 4.3.1)."""
 
 _M3_LADDER = {"low": 0.01, "high": 100.0, "num": 112}
 _M3STAR_LADDER = {"low": 10**-1.5, "high": 10**1.5, "num": 84}
@@ -291,6 +354,8 @@ def settings_from(given: Mapping[str, Any]) -> Any:
                     f"{table}.{name} = {said!r} contradicts the protocol {protocol!r}, which has {value!r}; "
                     f"leave {table}.{name} out, or choose another protocol"
                 )
+    for table, numbers in PAPER_NUMBERS.get(task, {}).items() if protocol == "paper" else ():
+        full[table] = numbers | full.get(table, {})
     try:
         settings = TASKS[task].model_validate(_as_tuples(full))
     except ValidationError as error:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
@@ -15,6 +16,7 @@ from rich.table import Table
 from tempernet.formatting import duration, with_error
 from tempernet.results import Results, nearest, transition
 from tempernet.tasks.base import Progress as Told
+from tempernet.verdict import Verdict
 
 LINE_SECONDS = 10.0
 PLAIN_WIDTH = 132
@@ -179,14 +181,22 @@ def statements(results: Results) -> list[str]:
         f"{len(results.temperatures)}; {results.round_trips} round trips"
     )
     lines.append(f"verdict: {results.verdict.headline}")
-    groups: dict[str, list[float]] = {}
-    for k, reasons in enumerate(results.verdict.reasons):
-        for reason in reasons:
-            groups.setdefault(_about(reason), []).append(results.temperatures[k])
-    for reason, temperatures in groups.items():
-        span = f"T = {temperatures[0]:.3g}" + (f" to {temperatures[-1]:.3g}" if len(temperatures) > 1 else "")
-        lines.append(f"  {reason}: {len(temperatures)} temperatures, {span}")
+    lines += grouped_reasons(results.verdict, results.temperatures)
     lines += [f"  advice: {text}" for text in results.verdict.advice if not results.verdict.good]
+    return lines
+
+
+def grouped_reasons(verdict: Verdict, values: np.ndarray, parameter: str = "temperature") -> list[str]:
+    """Why rungs have not equilibrated, a line for each reason that rungs share."""
+    groups: dict[str, list[float]] = {}
+    for k, reasons in enumerate(verdict.reasons):
+        for reason in reasons:
+            groups.setdefault(_about(reason), []).append(values[k])
+    symbol = "T" if parameter == "temperature" else parameter
+    lines = []
+    for reason, where in groups.items():
+        span = f"{symbol} = {where[0]:.3g}" + (f" to {where[-1]:.3g}" if len(where) > 1 else "")
+        lines.append(f"  {reason}: {len(where)} {parameter}s, {span}")
     return lines
 
 

@@ -34,15 +34,18 @@ ROOMS = (
     "flow",
     "formatting",
     "statistics",
+    "evidence",
     "thermo",
     "verdict",
     "config",
     "store",
     "results",
+    "evidence_results",
     "tasks",
     "plots",
     "stopping",
     "terminal",
+    "evidence_terminal",
     "cli",
 )
 """From the ground up: a room may import only from itself and from earlier ones."""

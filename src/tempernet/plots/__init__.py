@@ -4,6 +4,7 @@ Every function ending in `_figure` returns a matplotlib Figure and touches no gl
 `draw_all` writes all of a run's. Each figure names its runs and their verdicts in small print.
 """
 
+from tempernet.plots.evidence import comparison_figure, integrand_figure
 from tempernet.plots.files import draw_all, save
 from tempernet.plots.images import images_figure
 from tempernet.plots.ladder import flow_figure, steps_figure, swaps_figure
@@ -12,11 +13,13 @@ from tempernet.plots.physics import heat_capacity_figure, mean_square_figure
 from tempernet.plots.trajectory import trajectory_figure
 
 __all__ = [
+    "comparison_figure",
     "draw_all",
     "ensemble_figure",
     "flow_figure",
     "heat_capacity_figure",
     "images_figure",
+    "integrand_figure",
     "loss_figure",
     "mean_square_figure",
     "run_labels",

@@ -15,6 +15,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 
+from tempernet.evidence_results import EvidenceResults
 from tempernet.results import Results
 
 _LETTERS = 16.5
@@ -105,12 +106,12 @@ def sheet(
     return figure, figure.add_subfigure(figure.add_gridspec()[0])
 
 
-def sheet_of(heading: str, run: Results, size: tuple[float, float]) -> tuple[Figure, SubFigure]:
+def sheet_of(heading: str, run: Results | EvidenceResults, size: tuple[float, float]) -> tuple[Figure, SubFigure]:
     """A sheet whose small print names the run and its verdict."""
     return sheet(heading, [note(run)], size, alarm=not run.verdict.good)
 
 
-def note(run: Results) -> str:
+def note(run: Results | EvidenceResults) -> str:
     """Network, data, protocol and verdict of a run."""
     going = "" if run.finished else "; the run has not finished"
     return f"{run.title}: {run.verdict.headline}{going}"

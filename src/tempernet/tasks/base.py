@@ -5,6 +5,7 @@ Everything between two checkpoints is a function of the first, so a run that was
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import subprocess
 import sys
@@ -239,6 +240,7 @@ def provenance(settings: TaskSettings, problem: Problem, engine: Engine) -> dict
         "data": {
             "name": problem.data.name,
             "sha256": problem.data.sha256,
+            "train_sha256": _train_hash(problem),
             "n_train": len(problem.data.train),
             "n_validation": len(problem.data.validation),
             "n_test": len(problem.data.test),
@@ -254,6 +256,12 @@ def provenance(settings: TaskSettings, problem: Problem, engine: Engine) -> dict
         "git": _git_revision(),
         "started": time.time(),
     }
+
+
+def _train_hash(problem: Problem) -> str:
+    """Names the training examples as the energy reads them, whatever is held out."""
+    train = problem.data.train
+    return hashlib.sha256(np.ascontiguousarray(train.x).tobytes() + np.ascontiguousarray(train.y).tobytes()).hexdigest()
 
 
 def _git_revision() -> str | None:

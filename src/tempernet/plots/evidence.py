@@ -1,0 +1,87 @@
+"""Figures of evidences: the integrand along the path, and models side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tempernet.evidence_results import Comparison, EvidenceResults
+from tempernet.formatting import with_error
+from tempernet.plots.axis import hollow_handles
+from tempernet.plots.sheet import look, note, print_style, sheet, sheet_of
+
+_ERRORS = 2.0
+"""Bars are so many errors long, to either side."""
+
+
+@print_style()
+def integrand_figure(results: EvidenceResults) -> Figure:
+    """<f> at every rung with its error, and how the log ratio grows along the path.
+
+    Rungs are spaced by the barrier, so the x axis is the rung; its labels are values of the path's parameter.
+    """
+    mean, error = results.log_evidence
+    heading = f"log evidence {with_error(float(mean), float(error))}, by {results.method}"
+    figure, panel = sheet_of(heading, results, (8.2, 4.4))
+    left, right = panel.subplots(1, 2)
+    beta = results.rungs.beta
+    x = np.arange(len(beta))
+    good = results.verdict.equilibrated
+    left.axhline(0.0, color="0.6", linewidth=0.8)
+    left.errorbar(
+        x, results.integrand.mean, _ERRORS * results.integrand.error, color=look(0).colour, linewidth=1.0, capsize=2
+    )
+    left.plot(x[good], results.integrand.mean[good], "o", color=look(0).colour, markersize=4)
+    left.plot(x[~good], results.integrand.mean[~good], "o", color=look(0).colour, markersize=4, markerfacecolor="white")
+    left.set_yscale("symlog", linthresh=max(1.0, float(np.abs(results.integrand.mean).min())))
+    left.set_ylabel("mean of E" if results.method == "temperature" else "mean of E - E(w0) - quadratic")
+    left.set_title(f"integrand of Eq. 24, ±{_ERRORS:.0f} errors", loc="left", fontsize=9)
+    handles = hollow_handles(good)
+    if handles:
+        left.legend(handles=handles, loc="best")
+    pieces = -np.diff(beta) * 0.5 * (results.integrand.mean[:-1] + results.integrand.mean[1:])
+    right.bar(x[:-1] + 0.5, pieces, width=0.8, color=look(2).colour)
+    right.set_ylabel("part of the integral between neighbours, nats")
+    swaps = right.twinx()
+    swaps.plot(x[:-1] + 0.5, results.swap_rate, color=look(1).colour, marker=".", linewidth=1.0)
+    swaps.set_ylim(0, 1)
+    swaps.grid(visible=False)
+    swaps.spines["right"].set_visible(True)
+    swaps.set_ylabel("swaps accepted", color=look(1).colour)
+    right.set_title("where the integral comes from", loc="left", fontsize=9)
+    for axes in (left, right):
+        _label_rungs(axes, results)
+    return figure
+
+
+@print_style()
+def comparison_figure(found: Comparison) -> Figure:
+    """Log evidences with errors, best on top, and the posterior probability of each model."""
+    models = found.models
+    figure, panel = sheet(
+        "Log evidence", [note(m) for m in models], (7.2, 2.2 + 0.5 * len(models)), not _trusted(found)
+    )
+    axes = panel.subplots()
+    values = np.array([float(model.log_evidence.mean) for model in models])
+    errors = np.array([float(model.log_evidence.error) for model in models])
+    order = np.argsort(values)
+    axes.errorbar(
+        values[order], np.arange(len(models)), xerr=_ERRORS * errors[order], fmt="o", color=look(0).colour, capsize=3
+    )
+    labels = [
+        f"{models[i].settings.network.name}, {models[i].method}\nprobability {found.probabilities[i]:.3g}"
+        for i in order
+    ]
+    axes.set_yticks(np.arange(len(models)), labels)
+    axes.set_ylim(-0.6, len(models) - 0.4)
+    axes.set_xlabel(f"log evidence, nats, ±{_ERRORS:.0f} errors")
+    return figure
+
+
+def _label_rungs(axes: Axes, results: EvidenceResults) -> None:
+    """A few rungs named by the path's parameter."""
+    values = results.rungs.values
+    chosen = np.unique(np.linspace(0, len(values) - 1, 6).round().astype(int))
+    axes.set_xticks(chosen, ["∞" if np.isinf(values[k]) else f"{values[k]:.3g}" for k in chosen])
+    axes.set_xlabel("temperature T of the rung" if results.method == "temperature" else "λ of the rung")

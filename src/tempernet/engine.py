@@ -303,14 +303,18 @@ class Engine:
         return self._minimisers[minimiser]
 
     def _compiled_round(self, dynamics: Dynamics, exchange: str) -> RoundFn:
-        def kernel_fn(data: Any) -> Kernel:
+        def kernel_fn(data: Any, own: Any) -> Kernel:
             def evaluate_fn(weights: Weights) -> Point:
                 return self._evaluate(weights, data)
 
-            return Kernel(evaluate_fn, self.path.terms_fn, self.target.prior, self.masses, dynamics)
+            def terms_fn(weights: Weights, energy: Array) -> Array:
+                return self.path.terms_fn(weights, energy, own)
+
+            return Kernel(evaluate_fn, terms_fn, self.target.prior, self.masses, dynamics)
 
         draw_fn = (self.path.draw_fn or self.target.prior.draw) if self.path.exact.any() else None
-        round_fn = make_round(kernel_fn, SWEEPS[exchange], self.layout, self.copies, self._specs, draw_fn)
+        sweep_fn, own = SWEEPS[exchange], self.path.of_copies
+        round_fn = make_round(kernel_fn, sweep_fn, self.layout, self.copies, self._specs, draw_fn, own)
         everywhere = self.layout.everywhere
         return jax.jit(
             round_fn,

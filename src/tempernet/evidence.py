@@ -16,7 +16,7 @@ import logging
 import math
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -40,7 +40,7 @@ BOOTSTRAP = 200
 
 
 class LogRatio(NamedTuple):
-    """An estimate of log Z_last - log Z_first."""
+    """An estimate of a difference of log Z, or of a log Z."""
 
     value: float
     error: float
@@ -165,20 +165,28 @@ def log_ratio(series: np.ndarray, seed: int = 0) -> LogRatio:
     return LogRatio(float(mean), float(error), float(between), float(np.std(means)))
 
 
-def log_ratios(samples: PathSamples) -> dict[str, LogRatio]:
-    """All estimators of log Z_last - log Z_first."""
-    return {name: log_ratio(estimator(samples)) for name, estimator in ESTIMATORS.items()}
+def log_integrals(samples: PathSamples, known: np.ndarray, *, apart: bool = False) -> dict[str, LogRatio]:
+    """log Z_first by all estimators, from the `known` log Z_last, one number or one for each copy.
+
+    `apart`: the copies' paths are not the same, and each is taken by itself.
+    """
+    parts = [replace(samples, phi=phi[None]) for phi in samples.phi] if apart else [samples]
+    offsets = np.broadcast_to(np.asarray(known, np.float64), len(samples.phi))[:, None]
+    return {
+        name: log_ratio(offsets - np.concatenate([estimator(part) for part in parts]))
+        for name, estimator in ESTIMATORS.items()
+    }
 
 
-def disagreements(found: dict[str, LogRatio]) -> list[str]:
+def disagreements(found: dict[str, LogRatio], headline_name: str = HEADLINE) -> list[str]:
     """Estimators that lie further from the headline than both errors allow: the run has not converged."""
-    headline = found[HEADLINE]
+    headline = found[headline_name]
     said = []
     for name, other in found.items():
         allowed = MAX_SPREAD * math.hypot(headline.error, other.error)
         if not abs(other.value - headline.value) <= allowed:
             said.append(
-                f"{name} is {other.value - headline.value:+.2f} nats from {HEADLINE}, more than the {allowed:.2f} "
+                f"{name} is {other.value - headline.value:+.2f} nats from {headline_name}, more than the {allowed:.2f} "
                 "that the errors allow"
             )
     return said

@@ -8,7 +8,7 @@ A sweep whose ladder has T = 1 and T = inf holds the same samples and is read th
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,13 +21,33 @@ from tempernet.errors import ConfigError, StoreError
 from tempernet.evidence import HEADLINE, LogRatio, PathSamples
 from tempernet.flow import Flow
 from tempernet.ladders import Barrier, measure_barrier
+from tempernet.paths import Centre, bridge_path, temperature_path
 from tempernet.paths import Path as RungPath
-from tempernet.paths import bridge_path, temperature_path
 from tempernet.statistics import Estimate, average
 from tempernet.store import RunFolder
-from tempernet.store.folder import PROVENANCE, RESULTS
+from tempernet.store.folder import PROVENANCE, QUADRATIC, RESULTS
 from tempernet.thermo import histogram_overlap
 from tempernet.verdict import Verdict, judge
+
+NO_CENTRE = Centre(0.0, 0.0, 1.0)
+"""For a path whose terms are only read, not worked out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Recorded:
+    """What a run recorded of a path, from the posterior to the end that is known."""
+
+    rungs: RungPath
+    samples: PathSamples
+    known: np.ndarray
+    """log of the integral at the end that is known, with J(w0) for a bridge: (copies,), or one for all."""
+    mean_squares: np.ndarray
+    """(copies, rounds, K, layers)."""
+    swap_rate: np.ndarray
+    """(K-1,), NaN without exchange."""
+    round_trips: int
+    apart: bool = False
+    """Whether each copy has a path of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,25 +57,25 @@ class EvidenceResults:
     path: Path
     settings: TaskSettings
     provenance: dict[str, Any]
-    rungs: RungPath
-    samples: PathSamples
-    ratios: dict[str, LogRatio]
-    """log Z_last - log Z_first by all estimators: from the posterior to the end that is known."""
+    recorded: Recorded
+    log_integrals: dict[str, LogRatio]
+    """log of the integral of exp(-E - prior energy), by estimator."""
     halves: tuple[LogRatio, LogRatio]
     """The headline of the first half of the rounds, and of the second."""
-    known: float
-    """log of the integral at the end that is known, with J(w0) for a bridge."""
     log_volume: float
     integrand: Estimate
     """<f> at each rung, (K,)."""
-    swap_rate: np.ndarray
     overlap: np.ndarray
     """Of the neighbours' histograms, (K-1,)."""
     barrier: Barrier
-    round_trips: int
     verdict: Verdict
     disagreements: list[str]
     finished: bool
+
+    @property
+    def rungs(self) -> RungPath:
+        """The path."""
+        return self.recorded.rungs
 
     @property
     def method(self) -> str:
@@ -63,15 +83,15 @@ class EvidenceResults:
         return "temperature" if self.rungs.parameter == "temperature" else "bridge"
 
     @property
-    def log_integrals(self) -> dict[str, LogRatio]:
-        """log of the integral of exp(-E - prior energy), by estimator."""
-        return {name: ratio._replace(value=self.known - ratio.value) for name, ratio in self.ratios.items()}
+    def headline(self) -> str:
+        """The estimator that is believed; the paper's own under its protocol."""
+        return headline_of(self.settings)
 
     @property
     def log_evidence(self) -> Estimate:
         """The headline."""
-        headline = self.log_integrals[HEADLINE]
-        return Estimate(np.asarray(headline.value - self.log_volume), np.asarray(headline.error))
+        found = self.log_integrals[self.headline]
+        return Estimate(np.asarray(found.value - self.log_volume), np.asarray(found.error))
 
     @property
     def drift(self) -> float:
@@ -92,53 +112,37 @@ class EvidenceResults:
         return f"{network} on {data['n_train']} images of {data['name']}, {self.settings.protocol} protocol"
 
 
+def headline_of(settings: TaskSettings) -> str:
+    """The estimator that is believed: the paper integrates by Simpson's rule."""
+    return "simpson" if settings.protocol == "paper" else HEADLINE
+
+
 def load(path: Path) -> EvidenceResults:
     """Read a run folder and work out its evidence."""
     folder = RunFolder.open(path)
     settings, provenance = folder.settings, folder.read_json(PROVENANCE)
-    rows = folder.records.load("rounds")
-    burn_in, done = settings.run.burn_in, len(next(iter(rows.values()), ()))
-    if done <= burn_in:
-        raise StoreError(f"{path} has no samples yet: {done} of {burn_in} rounds of burn-in so far")
-    rungs, known, which = _path_of(path, settings, folder, provenance, rows)
-    counting = {
-        name: np.moveaxis(rows[name][burn_in:], 0, 1)[:, :, which] for name in (*rungs.terms, "replica", "mean_squares")
-    }
-    pairs = which[:-1]
-    swaps, attempts = (
-        rows[name][burn_in:, :, pairs].sum(axis=(0, 1)) for name in ("swap_probability", "swap_attempts")
-    )
-    samples = PathSamples(rungs.coefficients, np.stack([counting[name] for name in rungs.terms], axis=-1))
-    ratios = evidence.log_ratios(samples)
+    recorded = _read(path, settings, folder, provenance)
+    samples, headline = recorded.samples, headline_of(settings)
+    found = evidence.log_integrals(samples, recorded.known, apart=recorded.apart)
     half = samples.phi.shape[1] // 2
     first, second = (
-        evidence.log_ratio(evidence.ESTIMATORS[HEADLINE](PathSamples(rungs.coefficients, part)))
+        evidence.log_integrals(replace(samples, phi=part), recorded.known, apart=recorded.apart)[headline]
         for part in (samples.phi[:, :half], samples.phi[:, -half:])
     )
-    flow = Flow(len(samples.phi), len(rows["replica"][0, 0]))
-    for row in rows["replica"][burn_in:]:
-        flow.update(row)
-    round_trips = int(flow.round_trips.sum())
-    with np.errstate(invalid="ignore"):
-        swap_rate = swaps / attempts
     checkpoint, _ = folder.checkpoints.latest()
     return EvidenceResults(
         path=path,
         settings=settings,
         provenance=provenance,
-        rungs=rungs,
-        samples=samples,
-        ratios=ratios,
+        recorded=recorded,
+        log_integrals=found,
         halves=(first, second),
-        known=known,
         log_volume=float(provenance["model"]["log_prior_volume"]),
         integrand=average(samples.slope),
-        swap_rate=swap_rate,
         overlap=histogram_overlap(samples.slope),
-        barrier=measure_barrier(rungs, swap_rate, samples.phi.mean(axis=(0, 1))),
-        round_trips=round_trips,
-        verdict=_verdict(counting, rungs, settings, round_trips),
-        disagreements=evidence.disagreements(ratios),
+        barrier=measure_barrier(recorded.rungs, recorded.swap_rate, samples.phi.mean(axis=(0, 1))),
+        verdict=_verdict(recorded, settings),
+        disagreements=evidence.disagreements(found, headline),
         finished=bool(checkpoint and checkpoint.meta["finished"]),
     )
 
@@ -146,7 +150,7 @@ def load(path: Path) -> EvidenceResults:
 def document(results: EvidenceResults) -> dict[str, Any]:
     """What `results.json` and `--json` say."""
     mean, error = results.log_evidence
-    headline = results.log_integrals[HEADLINE]
+    headline = results.log_integrals[results.headline]
     return {
         "task": "evidence",
         "method": results.method,
@@ -155,9 +159,9 @@ def document(results: EvidenceResults) -> dict[str, Any]:
         "prior": results.settings.prior.model_dump(),
         "data": results.provenance["data"],
         "finished": results.finished,
-        "rounds": results.samples.phi.shape[1],
-        "copies": results.samples.phi.shape[0],
-        "headline": HEADLINE,
+        "rounds": results.recorded.samples.phi.shape[1],
+        "copies": results.recorded.samples.phi.shape[0],
+        "headline": results.headline,
         "log_evidence": mean,
         "log_evidence_error": error,
         "log_integral": headline.value,
@@ -172,14 +176,14 @@ def document(results: EvidenceResults) -> dict[str, Any]:
             "advice": results.verdict.advice,
         },
         "barrier": {"total": results.barrier.total, "rungs_wanted": results.barrier.rungs_wanted},
-        "round_trips": results.round_trips,
+        "round_trips": results.recorded.round_trips,
         "rungs": [
             {
                 results.rungs.parameter: value,
                 "beta": results.rungs.beta[k],
                 "integrand": results.integrand.mean[k],
                 "integrand_error": results.integrand.error[k],
-                "swap_rate": results.swap_rate[k] if k < len(results.swap_rate) else None,
+                "swap_rate": results.recorded.swap_rate[k] if k < len(results.recorded.swap_rate) else None,
                 "overlap": results.overlap[k] if k < len(results.overlap) else None,
                 "rhat": results.verdict.rhat[k],
                 "ess": results.verdict.ess[k],
@@ -251,7 +255,7 @@ def compare_document(found: Comparison) -> dict[str, Any]:
                 "network": model.settings.network.name,
                 "method": model.method,
                 "protocol": model.settings.protocol,
-                "log_integral": model.log_integrals[HEADLINE].value,
+                "log_integral": model.log_integrals[model.headline].value,
                 "log_prior_volume": model.log_volume,
                 "log_evidence": model.log_evidence.mean,
                 "log_evidence_error": model.log_evidence.error,
@@ -267,33 +271,87 @@ def compare_document(found: Comparison) -> dict[str, Any]:
     }
 
 
-def _path_of(
-    path: Path, settings: TaskSettings, folder: RunFolder, provenance: dict[str, Any], rows: dict[str, np.ndarray]
-) -> tuple[RungPath, float, np.ndarray]:
-    """The path sampled, the log integral at its known end, and which of the recorded rungs it has."""
-    volume = float(provenance["model"]["log_prior_volume"])
-    if isinstance(settings, EvidenceSettings) and settings.path.method == "bridge":
-        quadratic = folder.weights.load("quadratic")
-        lambdas = rows["lambdas"][-1]
-        known = float(quadratic["log_integral"][0]) - float(quadratic["centre_energy"][0])
-        return bridge_path(lambdas, 0.0, 0.0, 1.0), known, np.arange(len(lambdas))
-    temperatures = rows["temperatures"][-1]
+def _read(path: Path, settings: TaskSettings, folder: RunFolder, provenance: dict[str, Any]) -> Recorded:
+    if not isinstance(settings, EvidenceSettings) or settings.path.method == "temperature":
+        known = np.asarray(float(provenance["model"]["log_prior_volume"]))
+        return _from_rounds(path, settings, folder, "temperatures", known)
+    known = _known(folder)
+    if settings.protocol == "paper":
+        return _from_sequence(path, settings, folder, known)
+    return _from_rounds(path, settings, folder, "lambdas", known)
+
+
+def _known(folder: RunFolder) -> np.ndarray:
+    """log of the quadratic's integral and -J(w0), of each copy or of all."""
+    said = folder.read_json(QUADRATIC)
+    return np.asarray(said["log_integral"], np.float64) - np.asarray(said["centre_energy"], np.float64)
+
+
+def _from_rounds(path: Path, settings: Any, folder: RunFolder, parameter: str, known: np.ndarray) -> Recorded:
+    """Rungs sampled side by side; of a sweep, those from T = 1 on."""
+    rows = folder.records.load("rounds")
+    burn_in, done = settings.run.burn_in, len(next(iter(rows.values()), ()))
+    if done <= burn_in:
+        raise StoreError(f"{path} has no samples yet: {done} of {burn_in} rounds of burn-in so far")
+    values = rows[parameter][-1]
+    if parameter == "lambdas":
+        which, rungs = np.arange(len(values)), bridge_path(values, NO_CENTRE)
+    else:
+        which = _from_posterior(path, values)
+        rungs = temperature_path(values[which])
+    phi, squares = (
+        np.moveaxis(stacked[burn_in:], 0, 1)[:, :, which]
+        for stacked in (np.stack([rows[name] for name in rungs.terms], axis=-1), rows["mean_squares"])
+    )
+    swaps, attempts = (
+        rows[name][burn_in:, :, which[:-1]].sum(axis=(0, 1)) for name in ("swap_probability", "swap_attempts")
+    )
+    flow = Flow(*rows["replica"].shape[1:])
+    for row in rows["replica"][burn_in:]:
+        flow.update(row)
+    with np.errstate(invalid="ignore"):
+        swap_rate = swaps / attempts
+    samples = PathSamples(rungs.coefficients, phi)
+    return Recorded(rungs, samples, known, squares, swap_rate, int(flow.round_trips.sum()))
+
+
+def _from_sequence(path: Path, settings: EvidenceSettings, folder: RunFolder, known: np.ndarray) -> Recorded:
+    """Rungs sampled one after the other, which are known only when all of them are."""
+    rows = folder.records.load("bridges")
+    rounds, num = settings.run.rounds, settings.path.num
+    done = len(next(iter(rows.values()), ())) // rounds
+    if done < num:
+        raise StoreError(f"{path} has no evidence yet: {done} of {num} distributions are sampled so far")
+
+    def by_copy(array: np.ndarray) -> np.ndarray:
+        """(rungs x rounds, copies, ...) -> (copies, rounds, rungs, ...)."""
+        return np.moveaxis(array.reshape(num, rounds, *array.shape[1:]), (0, 1, 2), (2, 1, 0))
+
+    rungs = bridge_path(rows["lambda"][::rounds], NO_CENTRE)
+    phi = np.stack([by_copy(rows[name]) for name in rungs.terms], axis=-1)
+    none = np.full(num - 1, np.nan)
+    return Recorded(rungs, PathSamples(rungs.coefficients, phi), known, by_copy(rows["mean_squares"]), none, 0, True)
+
+
+def _from_posterior(path: Path, temperatures: np.ndarray) -> np.ndarray:
+    """Which rungs lead from T = 1 to the prior."""
     which = np.flatnonzero(temperatures >= 1.0)
     if not (len(which) > 1 and temperatures[which[0]] == 1.0 and np.isinf(temperatures[-1])):
         raise StoreError(
             f"{path} has no evidence: its temperatures, {temperatures[0]:.3g} to {temperatures[-1]:.3g}, must have 1 "
             "and inf among them; give a sweep ladder.temperatures with both, or run tempernet evidence"
         )
-    return temperature_path(temperatures[which]), volume, which
+    return which
 
 
-def _verdict(counting: dict[str, np.ndarray], rungs: RungPath, settings: TaskSettings, round_trips: int) -> Verdict:
-    observables = {f"the {'mean ' if name != 'energy' else ''}{name}": counting[name] for name in rungs.terms}
-    for layer in range(counting["mean_squares"].shape[-1]):
-        observables[f"the mean square weight of layer {layer + 1}"] = counting["mean_squares"][..., layer]
+def _verdict(recorded: Recorded, settings: TaskSettings) -> Verdict:
+    phi, squares = recorded.samples.phi, recorded.mean_squares
+    observables = {f"the {name}": phi[..., m] for m, name in enumerate(recorded.rungs.terms)}
+    for layer in range(squares.shape[-1]):
+        observables[f"the mean square weight of layer {layer + 1}"] = squares[..., layer]
     return judge(
         observables,
-        round_trips,
+        recorded.round_trips,
         exchanging=settings.dynamics.exchange != "none",
         started_apart=settings.start.weights == "apart",
     )

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.table import Table
 
-from tempernet.evidence import HEADLINE
 from tempernet.evidence_results import Comparison, EvidenceResults
 from tempernet.formatting import with_error
 from tempernet.terminal import console_for_output, grouped_reasons
@@ -17,7 +16,7 @@ def show_evidence(results: EvidenceResults, written: list[Path]) -> None:
     """The estimators side by side, the evidence, and whether to believe it, on standard output."""
     console = console_for_output()
     console.print(f"[bold]{results.title}[/bold]", highlight=False)
-    copies, rounds = results.samples.phi.shape[:2]
+    copies, rounds = results.recorded.samples.phi.shape[:2]
     state = "" if results.finished else ", not finished"
     console.print(f"{results.method} path, {copies} copies, {rounds} rounds{state}", highlight=False)
     console.print(_estimators(results))
@@ -30,14 +29,14 @@ def show_evidence(results: EvidenceResults, written: list[Path]) -> None:
 def statements(results: EvidenceResults) -> list[str]:
     """What the run says, in a few lines."""
     mean, error = (float(number) for number in results.log_evidence)
-    headline = results.log_integrals[HEADLINE]
+    headline = results.log_integrals[results.headline]
     barrier = results.barrier
     lines = [
         f"log integral over the prior's support: {with_error(headline.value, headline.error)}",
         f"log prior volume:                      {results.log_volume:.3f}",
-        f"log evidence:                          {with_error(mean, error)} ({HEADLINE})",
+        f"log evidence:                          {with_error(mean, error)} ({results.headline})",
         f"drift between the halves: {results.drift:+.1f} errors; least overlap {results.overlap.min():.2f}, "
-        f"least swaps {_least(results):.0%}, {results.round_trips} round trips",
+        f"least swaps {_least(results):.0%}, {results.recorded.round_trips} round trips",
         f"communication barrier {barrier.total:.1f} asks for about {barrier.rungs_wanted} rungs, there are "
         f"{results.rungs.num_rungs}",
         f"verdict: {results.verdict.headline.replace('temperatures', 'rungs')}",
@@ -55,7 +54,7 @@ def show_comparison(found: Comparison, written: list[Path]) -> None:
     made = _table("model", "path", "log integral", "log volume", "log evidence", "log Bayes factor", "probability", "")
     for i, model in enumerate(found.models):
         factor = found.log_bayes_factors[i]
-        headline = model.log_integrals[HEADLINE]
+        headline = model.log_integrals[model.headline]
         made.add_row(
             f"{model.settings.network.name} ({model.path.name})",
             f"{model.method}, {model.settings.protocol}",
@@ -92,4 +91,4 @@ def _table(*headings: str) -> Table:
 
 
 def _least(results: EvidenceResults) -> float:
-    return float(results.swap_rate.min()) if len(results.swap_rate) else math.nan
+    return float(results.recorded.swap_rate.min())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
@@ -12,7 +13,6 @@ from jax import Array
 from tempernet.errors import ConfigError, check_count
 from tempernet.integrator import EvaluateFn, Point, velocity_verlet
 from tempernet.networks import Weights, cut
-from tempernet.paths import TermsFn
 from tempernet.priors import Prior
 
 Walls = Literal["reflect", "reject", "none"]
@@ -55,6 +55,10 @@ class Info(NamedTuple):
     accepted: Array
     wall_rejections: Array
     nonfinite: Array
+
+
+TermsFn = Callable[[Weights, Array], Array]
+"""(weights of one replica, its E) -> its energy terms phi, shape (M,)."""
 
 
 @dataclass(frozen=True, eq=False)

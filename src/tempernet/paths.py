@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,8 +19,8 @@ from jax import Array
 from tempernet.errors import ConfigError
 from tempernet.networks import Weights
 
-TermsFn = Callable[[Weights, Array], Array]
-"""(weights of one replica, its E) -> its energy terms phi, shape (M,)."""
+TermsFn = Callable[..., Array]
+"""(weights of one replica, its E, optionally what its copy has of its own) -> its energy terms phi, shape (M,)."""
 
 
 DrawFn = Callable[[Array], Weights]
@@ -32,7 +32,7 @@ class Path:
     """Rungs along one parameter: `values` (K,) named `parameter`, and the table `coefficients` (K, M) they give.
 
     At the value `exact_at`, if the path has it, the density can be drawn from: by `draw_fn`, or from the prior if that
-    is None.
+    is None. `of_copies` is what the terms of each copy have of their own, a pytree with a leading axis of copies.
     """
 
     parameter: str
@@ -46,6 +46,7 @@ class Path:
     """What the energy terms are called in records."""
     exact_at: float
     draw_fn: DrawFn | None = None
+    of_copies: Any = None
 
     @property
     def coefficients(self) -> np.ndarray:
@@ -119,18 +120,22 @@ def beta_path(betas: Sequence[float] | np.ndarray) -> Path:
     )
 
 
+class Centre(NamedTuple):
+    """What a bridge leads to: w0, E(w0), and the diagonal k, one value for each weight."""
+
+    weights: Weights
+    energy: Any
+    stiffness: Weights
+
+
 def bridge_path(
-    lambdas: Sequence[float] | np.ndarray,
-    centre: Weights,
-    centre_energy: float,
-    stiffness: Weights,
-    draw_fn: DrawFn | None = None,
+    lambdas: Sequence[float] | np.ndarray, centre: Centre, draw_fn: DrawFn | None = None, *, of_copies: bool = False
 ) -> Path:
     """From the posterior to a quadratic (Eq. 21): terms E - E(w0) and (w-w0)' k (w-w0) / 2, c = (1-lambda, lambda).
 
-    `centre` is w0 and `stiffness` the diagonal k, one value for each weight. J(w0), the constant that Eq. 21
-    carries along, shifts every rung alike and is left to the estimator. `draw_fn` draws from the quadratic's own
-    density, lambda = 1.
+    J(w0), the constant that Eq. 21 carries along, shifts every rung alike and is left to the estimator. `draw_fn` draws
+    from the quadratic's own density, lambda = 1. With `of_copies` the centre's arrays have a leading axis: each copy
+    has its own.
     """
     values = numbers("lambdas", lambdas)
     if not _increasing(values):
@@ -138,10 +143,13 @@ def bridge_path(
     if not (values[0] >= 0 and values[-1] <= 1):
         raise ConfigError(f"lambdas must lie in 0..1, got {_listed(values)}")
 
-    def terms_fn(weights: Weights, energy: Array) -> Array:
-        squares = jax.tree.map(lambda w, w0, k: 0.5 * jnp.sum(k * jnp.square(w - w0)), weights, centre, stiffness)
+    def terms_fn(weights: Weights, energy: Array, own: Centre | None = None) -> Array:
+        at = own if own is not None else centre
+        squares = jax.tree.map(
+            lambda w, w0, k: 0.5 * jnp.sum(k * jnp.square(w - w0)), weights, at.weights, at.stiffness
+        )
         quadratic = sum(jax.tree.leaves(squares), start=jnp.zeros_like(energy))
-        return jnp.stack([energy - centre_energy, quadratic])
+        return jnp.stack([energy - at.energy, quadratic])
 
     return Path(
         "lambda",
@@ -152,6 +160,7 @@ def bridge_path(
         terms=("energy", "quadratic"),
         exact_at=np.nan if draw_fn is None else 1.0,
         draw_fn=draw_fn,
+        of_copies=centre if of_copies else None,
     )
 
 
@@ -168,8 +177,8 @@ def _increasing(values: np.ndarray) -> bool:
     return values.ndim == 1 and values.size > 0 and not np.isnan(values[0]) and bool(np.all(values[1:] > values[:-1]))
 
 
-def _energy_alone(weights: Weights, energy: Array) -> Array:
-    del weights
+def _energy_alone(weights: Weights, energy: Array, own: None = None) -> Array:
+    del weights, own
     return energy[None]
 
 

@@ -49,18 +49,25 @@ class Record(NamedTuple):
     swaps: SwapInfo
 
 
-KernelFn = Callable[[Any], Kernel]
-"""The data that a device sees -> the kernel that moves a replica."""
+KernelFn = Callable[[Any, Any], Kernel]
+"""The data that a device sees, what the replica's copy has of its own -> the kernel that moves a replica."""
 RoundFn = Callable[[Array, State, Rungs, Any], tuple[State, Record]]
 """(key, state, rungs, data) -> (state, record)."""
 
 
 def make_round(
-    kernel_fn: KernelFn, sweep_fn: SweepFn, layout: Layout, copies: int, specs: Any, draw_fn: DrawFn | None = None
+    kernel_fn: KernelFn,
+    sweep_fn: SweepFn,
+    layout: Layout,
+    copies: int,
+    specs: Any,
+    draw_fn: DrawFn | None = None,
+    of_copies: Any = None,
 ) -> RoundFn:
     """Build the round for `copies` ladders laid out on a mesh; `specs` are the partition specs of the data.
 
     With `draw_fn`, a replica at an exact rung ends the round at a fresh draw instead of at its trajectories' end.
+    `of_copies` is what each copy's terms have of their own (see `paths.Path`).
     """
     move = over_replicas(_advance(kernel_fn, draw_fn), layout, specs)
     replicas = layout.num_replicas
@@ -71,7 +78,10 @@ def make_round(
         keys = jax.vmap(lambda replica: jax.random.fold_in(trajectory_key, replica))(ids)
         # argsort inverts the permutation; padding repeats the last replica and is dropped after the move.
         rung_of = jnp.argsort(state.replica_at, axis=1).reshape(-1)[jnp.minimum(ids, replicas - 1)]
-        args = (keys, state.point, rungs.coefficients[rung_of], rungs.step_sizes[rung_of], rungs.exact[rung_of])
+        copy_of = jnp.minimum(ids, replicas - 1) // (replicas // copies)
+        own = jax.tree.map(lambda leaf: jnp.asarray(leaf)[copy_of], of_copies)
+        at_rung = (rungs.coefficients[rung_of], rungs.step_sizes[rung_of], rungs.exact[rung_of])
+        args = (keys, state.point, *at_rung, own)
         point, phi, info = move(args, data)
         phi, info = jax.tree.map(lambda leaf: leaf[:replicas].reshape(copies, -1, *leaf.shape[1:]), (phi, info))
 
@@ -93,9 +103,9 @@ def by_rung(values: Array, replica_at: Array) -> Array:
 
 
 def _advance(kernel_fn: KernelFn, draw_fn: DrawFn | None) -> Callable[[Any, Any], tuple[Point, Array, Info]]:
-    def advance(replica: tuple[Array, Point, Array, Array, Array], data: Any) -> tuple[Point, Array, Info]:
-        key, point, coefficients, step_size, exact = replica
-        kernel = kernel_fn(data)
+    def advance(replica: tuple[Array, Point, Array, Array, Array, Any], data: Any) -> tuple[Point, Array, Info]:
+        key, point, coefficients, step_size, exact, own = replica
+        kernel = kernel_fn(data, own)
         point, info = kernel.trajectories(key, point, coefficients, step_size)
         if draw_fn is not None:
             drawn = kernel.evaluate_fn(draw_fn(jax.random.fold_in(key, kernel.dynamics.num_trajectories)))

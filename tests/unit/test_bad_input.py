@@ -14,7 +14,7 @@ from tempernet import ConfigError, DataError, NumericsError, TempernetError
 from tempernet.data import Examples
 from tempernet.mesh import one_device_per_core
 from tempernet.networks import network_by_name
-from tempernet.paths import beta_path, bridge_path
+from tempernet.paths import Centre, beta_path, bridge_path
 
 tn: Any = tempernet
 """The package without its types: these calls are wrong on purpose."""
@@ -39,7 +39,7 @@ def engine(target: Any = ENERGY, **options: Any) -> Any:
 
 
 def bridge(lambdas: Any) -> Any:
-    return bridge_path(lambdas, jnp.zeros(2), 0.0, jnp.ones(2))
+    return bridge_path(lambdas, Centre(jnp.zeros(2), 0.0, jnp.ones(2)))
 
 
 def sample(**options: Any) -> Any:

@@ -15,7 +15,7 @@ from scipy import stats
 from tempernet import Dynamics, Gaussian, UniformBox, temperature_path
 from tempernet.hmc import Info, Kernel, draw_momentum, kinetic_change
 from tempernet.integrator import Point
-from tempernet.paths import bridge_path
+from tempernet.paths import Centre, bridge_path
 from tempernet.priors import Prior
 
 DIMENSION = 4
@@ -180,7 +180,7 @@ def test_the_slope_is_the_gradient_of_the_potential() -> None:
     with jax.enable_x64(True):
         centre = jax.tree.map(lambda leaf: jnp.asarray(leaf) + 0.5, START)
         stiffness = jax.tree.map(lambda leaf: jnp.full(leaf.shape, 3.0), START)
-        path = bridge_path([0.0, 1.0], centre, 0.7, stiffness)
+        path = bridge_path([0.0, 1.0], Centre(centre, 0.7, stiffness))
         prior = Gaussian({"a": 0.8, "b": 1.5}, SHAPES)
         kernel = Kernel(evaluator(quartic), path.terms_fn, prior, MASSES, Dynamics())
         coefficients = jnp.array([0.6, 0.4])

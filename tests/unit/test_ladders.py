@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from tempernet import ladders
 from tempernet.ladders import interpolate_steps, place, stretched
-from tempernet.paths import beta_path, bridge_path, temperature_path
+from tempernet.paths import Centre, beta_path, bridge_path, temperature_path
 
 GEOMETRIC = np.geomspace(0.01, 100, 56)
 
@@ -194,7 +194,9 @@ def test_the_three_paths_are_placed_alike() -> None:
     with np.errstate(divide="ignore"):
         down = ladders.measure_barrier(temperature_path(1 / betas[::-1]), rate[::-1], energy[::-1])
     bridge = ladders.measure_barrier(
-        bridge_path(1 - betas[::-1], 0.0, 0.0, 1.0), rate[::-1], np.concatenate([energy[::-1], 0 * energy], axis=1)
+        bridge_path(1 - betas[::-1], Centre(0.0, 0.0, 1.0)),
+        rate[::-1],
+        np.concatenate([energy[::-1], 0 * energy], axis=1),
     )
     np.testing.assert_allclose(place(up, 12), 1 / place(down, 12)[::-1], atol=1e-12)
     np.testing.assert_allclose(place(up, 12), 1 - place(bridge, 12)[::-1], atol=1e-12)
@@ -204,5 +206,5 @@ def test_the_three_paths_are_placed_alike() -> None:
 def test_far_bridges_are_as_far_apart_as_both_terms_say() -> None:
     # u' - u = (c' - c) . phi has the mean -0.5 * (-60 + 20) smaller at the second rung.
     phi = np.array([[100.0, 10.0], [40.0, 30.0]])
-    barrier = ladders.measure_barrier(bridge_path([0.0, 0.5], 0.0, 0.0, 1.0), np.array([0.0]), phi[::-1])
+    barrier = ladders.measure_barrier(bridge_path([0.0, 0.5], Centre(0.0, 0.0, 1.0)), np.array([0.0]), phi[::-1])
     np.testing.assert_allclose(barrier.steps, math.sqrt(0.5 * 80 / math.pi))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tempernet import geometric_temperatures, temperature_path
-from tempernet.paths import beta_path, bridge_path
+from tempernet.paths import Centre, beta_path, bridge_path
 
 
 def test_temperatures_make_a_table_of_inverse_temperatures() -> None:
@@ -31,13 +31,13 @@ STIFFNESS = {"a": jnp.array([3.0, 5.0]), "b": jnp.array([[7.0]])}
 
 
 def test_a_bridge_ends_in_the_posterior_and_in_the_quadratic() -> None:
-    path = bridge_path([0.0, 0.25, 1.0], CENTRE, 2.0, STIFFNESS)
+    path = bridge_path([0.0, 0.25, 1.0], Centre(CENTRE, 2.0, STIFFNESS))
     assert (path.parameter, path.num_rungs) == ("lambda", 3)
     np.testing.assert_array_equal(path.coefficients, [[1.0, 0.0], [0.75, 0.25], [0.0, 1.0]])
 
 
 def test_the_terms_of_a_bridge() -> None:
-    path = bridge_path([0.0, 1.0], CENTRE, 2.0, STIFFNESS)
+    path = bridge_path([0.0, 1.0], Centre(CENTRE, 2.0, STIFFNESS))
     np.testing.assert_array_equal(path.terms_fn(CENTRE, jnp.float32(2.0)), [0.0, 0.0])
     away = {"a": CENTRE["a"] + jnp.array([1.0, -2.0]), "b": CENTRE["b"] + 4.0}
     quadratic = 0.5 * (3 * 1 + 5 * 4 + 7 * 16)
@@ -45,7 +45,7 @@ def test_the_terms_of_a_bridge() -> None:
 
 
 def test_the_quadratic_of_a_bridge_pulls_towards_the_centre() -> None:
-    path = bridge_path([0.0, 1.0], CENTRE, 2.0, STIFFNESS)
+    path = bridge_path([0.0, 1.0], Centre(CENTRE, 2.0, STIFFNESS))
     away = {"a": CENTRE["a"] + jnp.array([1.0, -2.0]), "b": CENTRE["b"] + 4.0}
     slope = jax.grad(lambda weights: path.terms_fn(weights, jnp.float32(0.0))[1])(away)
     np.testing.assert_allclose(slope["a"], [3.0, -10.0])
@@ -56,7 +56,7 @@ def test_the_papers_time_step_is_the_reduced_one_over_sqrt_t() -> None:
     steps = np.array([0.1, 0.2, 0.3])
     np.testing.assert_allclose(temperature_path([0.25, 4.0, math.inf]).time_steps(steps), [0.2, 0.1, 0.0])
     np.testing.assert_array_equal(beta_path([0.0, 0.5, 1.0]).time_steps(steps), steps)
-    bridge = bridge_path([0.0, 0.5, 1.0], CENTRE, 0.0, STIFFNESS)
+    bridge = bridge_path([0.0, 0.5, 1.0], Centre(CENTRE, 0.0, STIFFNESS))
     np.testing.assert_array_equal(bridge.time_steps(steps), steps)
 
 

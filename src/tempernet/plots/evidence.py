@@ -28,13 +28,12 @@ def integrand_figure(results: EvidenceResults) -> Figure:
     beta = results.rungs.beta
     x = np.arange(len(beta))
     good = results.verdict.equilibrated
-    left.axhline(0.0, color="0.6", linewidth=0.8)
     left.errorbar(
         x, results.integrand.mean, _ERRORS * results.integrand.error, color=look(0).colour, linewidth=1.0, capsize=2
     )
     left.plot(x[good], results.integrand.mean[good], "o", color=look(0).colour, markersize=4)
     left.plot(x[~good], results.integrand.mean[~good], "o", color=look(0).colour, markersize=4, markerfacecolor="white")
-    left.set_yscale("symlog", linthresh=max(1.0, float(np.abs(results.integrand.mean).min())))
+    _scale_y(left, results.integrand.mean)
     left.set_ylabel("mean of E" if results.method == "temperature" else "mean of E - E(w0) - quadratic")
     left.set_title(f"integrand of Eq. 24, ±{_ERRORS:.0f} errors", loc="left", fontsize=9)
     handles = hollow_handles(good)
@@ -44,7 +43,7 @@ def integrand_figure(results: EvidenceResults) -> Figure:
     right.bar(x[:-1] + 0.5, pieces, width=0.8, color=look(2).colour)
     right.set_ylabel("part of the integral between neighbours, nats")
     swaps = right.twinx()
-    swaps.plot(x[:-1] + 0.5, results.swap_rate, color=look(1).colour, marker=".", linewidth=1.0)
+    swaps.plot(x[:-1] + 0.5, results.recorded.swap_rate, color=look(1).colour, marker=".", linewidth=1.0)
     swaps.set_ylim(0, 1)
     swaps.grid(visible=False)
     swaps.spines["right"].set_visible(True)
@@ -59,9 +58,8 @@ def integrand_figure(results: EvidenceResults) -> Figure:
 def comparison_figure(found: Comparison) -> Figure:
     """Log evidences with errors, best on top, and the posterior probability of each model."""
     models = found.models
-    figure, panel = sheet(
-        "Log evidence", [note(m) for m in models], (7.2, 2.2 + 0.5 * len(models)), not _trusted(found)
-    )
+    alarm = not all(model.trusted for model in models)
+    figure, panel = sheet("Log evidence", [note(model) for model in models], (7.2, 2.2 + 0.5 * len(models)), alarm)
     axes = panel.subplots()
     values = np.array([float(model.log_evidence.mean) for model in models])
     errors = np.array([float(model.log_evidence.error) for model in models])
@@ -77,6 +75,15 @@ def comparison_figure(found: Comparison) -> Figure:
     axes.set_ylim(-0.6, len(models) - 0.4)
     axes.set_xlabel(f"log evidence, nats, ±{_ERRORS:.0f} errors")
     return figure
+
+
+def _scale_y(axes: Axes, values: np.ndarray) -> None:
+    """Logarithmic if all values have one sign, as E has; linear around 0 if not."""
+    if np.all(values > 0):
+        axes.set_yscale("log")
+    else:
+        axes.axhline(0.0, color="0.6", linewidth=0.8)
+        axes.set_yscale("symlog", linthresh=max(1.0, float(np.abs(values).min())))
 
 
 def _label_rungs(axes: Axes, results: EvidenceResults) -> None:

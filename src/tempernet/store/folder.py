@@ -16,6 +16,7 @@ from tempernet.store.records import Records
 
 CONFIG, PROVENANCE, STATUS, LOG, LOCK = "config.toml", "provenance.json", "status.json", "log.txt", "lock"
 RESULTS, RESULTS_NC, FIGURES = "results.json", "results.nc", "figures"
+QUADRATIC = "quadratic.json"
 
 
 def is_run(path: Path) -> bool:
@@ -98,6 +99,11 @@ class RunFolder:
     def checkpoints(self) -> Checkpoints:
         """The last complete states."""
         return Checkpoints(self.path / "checkpoints")
+
+    @property
+    def fit(self) -> Checkpoints:
+        """The quadratic of a bridge, and how far its fit is."""
+        return Checkpoints(self.path / "fit")
 
     @property
     def settings(self) -> Any:

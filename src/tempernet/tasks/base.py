@@ -104,6 +104,11 @@ class Task:
         self.folder.write_json(PROVENANCE, provenance(self.base_settings, self.problem, self.engine))
         self.folder.log(f"started, {self.engine.num_replicas} replicas, protocol {self.base_settings.protocol}")
 
+    def note_start_once(self) -> None:
+        """For a task that works before its first checkpoint: a start that was noted already stays."""
+        if not (self.folder.path / PROVENANCE).exists():
+            self.note_start()
+
     def restored(self) -> bool:
         """Go back to the newest whole checkpoint, with the records cut to it; False for a folder without one."""
         found, problems = self.folder.checkpoints.latest()

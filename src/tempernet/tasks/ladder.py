@@ -85,7 +85,7 @@ class LadderTask(Task):
         self.begun_stage = False
         self.forget_samples()
         if not self.restored():
-            self.note_start()
+            self.note_start_once()
             self.show("minimise")
             self.state = self.engine.start(self.starting_weights())
         self._phase_began = (time.monotonic(), self.round)

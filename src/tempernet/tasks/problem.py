@@ -60,14 +60,22 @@ def make_problem(settings: TaskSettings) -> Problem:
     )
 
 
-def make_engine(settings: TaskSettings, problem: Problem, path: paths.Path, tile: int | None = None) -> Engine:
-    """The engine on a path with these settings; measures its tile unless one is given."""
+def make_engine(
+    settings: TaskSettings,
+    problem: Problem,
+    path: paths.Path,
+    tile: int | None = None,
+    *,
+    copies: int | None = None,
+    walls: hmc.Walls | None = None,
+) -> Engine:
+    """The engine on a path with these settings, but for what is given; measures its tile unless that is given."""
     dynamics = settings.dynamics
     return Engine(
         problem.target,
         path,
-        copies=settings.run.copies,
-        dynamics=hmc.Dynamics(dynamics.num_steps, dynamics.num_trajectories, dynamics.walls, dynamics.jitter),
+        copies=copies or settings.run.copies,
+        dynamics=hmc.Dynamics(dynamics.num_steps, dynamics.num_trajectories, walls or dynamics.walls, dynamics.jitter),
         exchange=dynamics.exchange,
         masses=1.0 if dynamics.masses == "unit" else dynamics.masses,
         seed=settings.run.seed,

@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tempernet import results
+from tempernet import evidence_results, results
 from tempernet.errors import StoreError
 from tempernet.formatting import duration
 from tempernet.store import RunFolder
-from tempernet.store.folder import PROVENANCE, RESULTS, STATUS
+from tempernet.store.folder import PROVENANCE, QUADRATIC, RESULTS, STATUS
 from tempernet.store.records import Records
 
 
@@ -22,13 +22,18 @@ def current(path: Path) -> dict[str, Any]:
     except StoreError as error:
         told = {"phase": "unknown", "warnings": [str(error)]}
     try:
-        found = results.load(path)
+        found = load(path, folder.settings.task)
         verdict, finished = found.verdict.headline, found.finished
     except StoreError as error:
         verdict, finished = f"none yet: {error}", False
     checkpoints = sorted((path / "checkpoints").glob("*.npz"))
     age = time.time() - checkpoints[-1].stat().st_mtime if checkpoints else None
     return {**told, "verdict": verdict, "finished": finished, "checkpoint_age": age, "bytes": folder.size()}
+
+
+def load(path: Path, task: str) -> Any:
+    """The results of a run of any task."""
+    return {"sweep": results, "evidence": evidence_results}[task].load(path)
 
 
 def rows(told: dict[str, Any]) -> list[tuple[str, str]]:
@@ -63,14 +68,14 @@ def problems(path: Path) -> list[str]:
 
     tried(lambda: folder.settings)
     tried(lambda: folder.read_json(PROVENANCE))
-    for name in (STATUS, RESULTS):
+    for name in (STATUS, RESULTS, QUADRATIC):
         if (path / name).exists():
             tried(lambda name=name: folder.read_json(name))
     records: Records | None = tried(lambda: folder.records)
     weights: Records | None = tried(lambda: folder.weights)
     for part in (records, weights):
         found += part.verify() if part is not None else []
-    found += folder.checkpoints.verify()
+    found += folder.checkpoints.verify() + folder.fit.verify()
     newest, _ = folder.checkpoints.latest()
     if newest is not None:
         wanted = [(records, name, rows) for name, rows in newest.meta["series"].items()]

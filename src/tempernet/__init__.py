@@ -14,6 +14,7 @@ from tempernet.engine import Engine  # noqa: E402
 from tempernet.errors import ConfigError, DataError, NumericsError, StoreError, TempernetError  # noqa: E402
 from tempernet.hmc import Dynamics  # noqa: E402
 from tempernet.minimise import Minimiser  # noqa: E402
+from tempernet.model_evidence import Evidence, log_evidence  # noqa: E402
 from tempernet.networks import M1, M3, MLP, FunctionNetwork, M3star, from_equinox  # noqa: E402
 from tempernet.paths import geometric_temperatures, temperature_path  # noqa: E402
 from tempernet.priors import Gaussian, UniformBox  # noqa: E402
@@ -29,6 +30,7 @@ __all__ = [
     "DataError",
     "Dynamics",
     "Engine",
+    "Evidence",
     "FunctionNetwork",
     "Gaussian",
     "M3star",
@@ -43,6 +45,7 @@ __all__ = [
     "from_equinox",
     "geometric_temperatures",
     "hold_out",
+    "log_evidence",
     "mnist16",
     "read_idx",
     "read_indices",

@@ -294,11 +294,11 @@ def _solve_mbar(reduced: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 
 @contextlib.contextmanager
 def _quiet_pymbar() -> Iterator[Any]:
-    """pymbar, without its greetings, and without the 64-bit mode that it leaves JAX in."""
+    """pymbar, without its greetings; JAX as it wants it, and afterwards as it was, which pymbar does not see to."""
     before = bool(jax.config.read("jax_enable_x64"))
     logging.getLogger("pymbar").setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), jax.numpy_rank_promotion("allow"), jax.numpy_dtype_promotion("standard"):
             warnings.simplefilter("ignore")
             import pymbar
 

@@ -35,6 +35,7 @@ ROOMS = (
     "formatting",
     "statistics",
     "evidence",
+    "model_evidence",
     "thermo",
     "verdict",
     "config",

@@ -15,6 +15,7 @@ from tempernet.config import EvidenceSettings
 from tempernet.engine import Engine
 from tempernet.errors import NumericsError, Stopped
 from tempernet.evidence import Quadratic
+from tempernet.model_evidence import first_betas
 from tempernet.networks import Weights
 from tempernet.paths import Centre
 from tempernet.rounds import State
@@ -43,7 +44,7 @@ class TemperatureEvidence(LadderTask):
     def make_engine(self, tile: int | None) -> Engine:
         """The engine on the temperatures that the run begins with."""
         with np.errstate(divide="ignore"):
-            temperatures = 1 / first_betas(self.settings.path.num, self.problem.target.num_examples)
+            temperatures = 1 / first_betas(self.problem.target, self.settings.path.num, self.settings.run.seed)
         return make_engine(self.settings, self.problem, paths.temperature_path(temperatures), tile)
 
 
@@ -70,7 +71,7 @@ class BridgeEvidence(LadderTask):
 
     def make_engine(self, tile: int | None) -> Engine:
         """The engine on the lambdas that the run begins with."""
-        lambdas = 1 - first_betas(self.settings.path.num, self.problem.target.num_examples)
+        lambdas = 1 - first_betas(self.problem.target, self.settings.path.num, self.settings.run.seed)
         path = paths.bridge_path(lambdas, as_device(self.centre), self.quadratic.draw)
         return make_engine(self.settings, self.problem, path, tile)
 
@@ -189,11 +190,3 @@ class PaperBridge(Task):
         self.tuned = int(meta["tuned"])
         self.state = state_from(self.engine, arrays, int(meta["round"]))
         self.adaptation.step_sizes = arrays["step_sizes"]
-
-
-def first_betas(num: int, examples: int) -> np.ndarray:
-    """beta from 1 down to 0 before anything is known: geometric as far as draws of the prior feel E at all.
-
-    A network that is sure of wrong answers loses about ten nats an example, more or less by about as much.
-    """
-    return np.concatenate([np.geomspace(1.0, 0.1 / max(examples, 1), num - 1), [0.0]])

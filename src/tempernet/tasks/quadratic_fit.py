@@ -13,6 +13,7 @@ import numpy as np
 from tempernet.adaptation import Adaptation
 from tempernet.engine import Engine
 from tempernet.errors import Stopped
+from tempernet.model_evidence import around, stiffness
 from tempernet.networks import Weights
 from tempernet.paths import Centre
 from tempernet.rounds import State
@@ -26,7 +27,7 @@ class QuadraticFit:
     """Fluctuations of many replicas at T = 1 around minima, in the folder `fit` of a task.
 
     `apart`: every replica has its own w0 and k, as the paper's independent calculations have. Otherwise all share the
-    deepest minimum, and k is averaged over them.
+    deepest minimum, every second one starts from a draw of the prior instead, and k is averaged over them.
     """
 
     def __init__(self, task: Task, engine: Engine, burn_in: int, rounds: int, *, apart: bool) -> None:
@@ -79,7 +80,8 @@ class QuadraticFit:
         self.energy = energy[rows]
         self.squares = jax.tree.map(np.zeros_like, self.centre)
         task.show("tune")
-        self.state = engine.start(self.centre)
+        first = jax.tree.map(lambda leaf: leaf[0], self.centre)
+        self.state = engine.start(self.centre if self.apart else around(engine, first))
         self.adaptation.tune(engine, self.state, make_tuning(task.base_settings))
 
     def _one_round(self) -> None:
@@ -96,16 +98,14 @@ class QuadraticFit:
     def _centre(self) -> Centre:
         rounds = self.total - self.burn_in
 
-        def stiffness(squares: np.ndarray) -> np.ndarray:
-            mean = squares / rounds if self.apart else squares.mean(axis=0) / rounds
-            # A weight that has not moved at all says nothing: as stiff as the stiffest that float32 can tell.
-            return np.asarray(1 / np.maximum(mean, np.finfo(np.float32).eps), np.float32)
+        def of_leaf(squares: np.ndarray) -> np.ndarray:
+            return stiffness((squares if self.apart else squares.mean(axis=0)) / rounds)
 
         first = slice(None) if self.apart else 0
         return Centre(
             jax.tree.map(lambda leaf: leaf[first], self.centre),
             self.energy[first],
-            jax.tree.map(stiffness, self.squares),
+            jax.tree.map(of_leaf, self.squares),
         )
 
     def _checkpoint(self) -> None:

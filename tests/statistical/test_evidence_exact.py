@@ -175,7 +175,7 @@ def test_evidences_are_exact_within_their_errors(name: str, method: str) -> None
     found, truth = run(name, method), case(name).truth
     for estimator, answer in found.estimators.items():
         assert abs(answer.value - truth) < 3 * answer.error, (estimator, answer, truth)
-        assert answer.error < 0.1
+        assert answer.error < 0.15
     assert found.disagreements == []
     # The swap rates that the rungs were placed for.
     assert found.swap_rate.min() > 0.2

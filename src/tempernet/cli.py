@@ -193,6 +193,7 @@ def plot(
     folder = out or runs[0] / FIGURES
     if len(found) == 1:
         written = plots.draw_all(found[0], folder, _images(found[0]))
+        results.note_rewritten(runs[0], written)
     else:
         _make(folder)
         written = plots.save(plots.loss_figure(found), folder / "fig3-loss-compared")
@@ -216,6 +217,7 @@ def export(
     content = results.netcdf(found) if to is Format.netcdf else results.csv_table(found).encode()
     path = out or run / (RESULTS_NC if to is Format.netcdf else "results.csv")
     files.write_atomic(path, content)
+    results.note_rewritten(run, [path])
     print(path)
 
 
@@ -269,13 +271,14 @@ def _seeded(settings: config.Settings) -> config.Settings:
 def _run_sweep(settings: config.Settings, path: Path, max_time: str | None, quiet: bool, as_json: bool) -> None:
     from tempernet import plots, results
     from tempernet.store import files
-    from tempernet.store.folder import FIGURES
+    from tempernet.store.folder import FIGURES, RESULTS, RESULTS_NC
     from tempernet.tasks.problem import make_problem
     from tempernet.tasks.sweep import Sweep
     from tempernet.terminal import reporter, show
 
     max_seconds = None if max_time is None else seconds(max_time)
     settings = _settings_for(path, settings)
+    figures = settings.output.figures
     problem = make_problem(settings)
     folder = _folder(path)
     shown = reporter(quiet)
@@ -288,20 +291,19 @@ def _run_sweep(settings: config.Settings, path: Path, max_time: str | None, quie
             if not quiet:
                 print(f"tempernet: protocol {settings.protocol}, run folder {path}", file=sys.stderr)
             Sweep(settings, problem, folder, shown, stopping, warn).run()
+            shown.close()
+            found = results.load(path)
+            draw_fn = (lambda: plots.draw_all(found, path / FIGURES, _images(found))) if figures else list
+            results.write(found, draw_fn)
     except Stopped as error:
         raise Stopped(f"{error}; go on with: tempernet resume {path}") from error
     finally:
         shown.close()
-    found = results.load(path)
-    written = results.write(found)
-    if settings.output.figures:
-        plots.draw_all(found, path / FIGURES, _images(found))
-        written.append(path / FIGURES)
-    folder.unlock()
+        folder.unlock()
     if as_json:
         print(json.dumps(files.plain(results.document(found))))
     elif not quiet:
-        show(found, written)
+        show(found, [path / name for name in (RESULTS, RESULTS_NC, *([FIGURES] if figures else []))])
 
 
 def _settings_for(path: Path, settings: config.Settings) -> config.Settings:

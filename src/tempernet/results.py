@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,8 @@ def load(path: Path) -> Results:
     scores, full = (_after(records.load(name), burn_in) for name in ("scores", "full"))
     series = _dataset(counting, scores, full)
     checkpoint, _ = folder.checkpoints.latest()
+    for outdated in folder.outdated(checkpoint) if checkpoint else []:
+        raise StoreError(f"{outdated}; put the last one back")
     finished = bool(checkpoint and checkpoint.meta["finished"])
     flow = _flow(series)
     verdict = _verdict(series, settings, int(flow.round_trips.sum()))
@@ -165,6 +168,7 @@ def document(results: Results) -> dict[str, Any]:
     best = results.best
     names = [str(name) for name in summary.data_vars if summary[name].dims == ("temperature",)]
     return {
+        "run": results.provenance.get("run"),
         "protocol": results.settings.protocol,
         "network": results.settings.network.name,
         "data": results.provenance["data"],
@@ -218,12 +222,63 @@ def nearest(temperatures: np.ndarray, wanted: float) -> int:
         return int(np.abs(np.log(temperatures) - np.log(wanted)).argmin())
 
 
-def write(results: Results) -> list[Path]:
-    """Write results.json and results.nc into the run folder."""
+def write(results: Results, draw_fn: Callable[[], list[Path]] = list) -> list[Path]:
+    """Write results.nc, what `draw_fn` draws, and results.json into the run folder; returns the files.
+
+    results.json goes first and comes last: where it is, the others are whole and have the hashes that it lists.
+    """
     folder = RunFolder(results.path)
-    folder.write_json(RESULTS, document(results))
+    files.remove(results.path / RESULTS)
     files.write_atomic(results.path / RESULTS_NC, netcdf(results))
-    return [results.path / RESULTS, results.path / RESULTS_NC]
+    others = [results.path / RESULTS_NC, *draw_fn()]
+    folder.write_json(RESULTS, {**document(results), "files": _hashes(results.path, others)})
+    return [results.path / RESULTS, *others]
+
+
+def note_rewritten(path: Path, written: list[Path]) -> None:
+    """Put the hashes of files that were written again into results.json, unless a writer will do so at its end."""
+    folder = RunFolder(path)
+    listed = [file for file in written if file.is_relative_to(path)]
+    if not listed or not (path / RESULTS).exists():
+        return
+    try:
+        folder.lock()
+    except StoreError:
+        return
+    try:
+        old = folder.read_json(RESULTS)
+        folder.write_json(RESULTS, {**old, "files": {**old.get("files", {}), **_hashes(path, listed)}})
+    finally:
+        folder.unlock()
+
+
+def problems(path: Path, rounds: int, finished: bool) -> list[str]:
+    """What is wrong with results.json and the files it lists, in a folder with so many rounds that count."""
+    if not (path / RESULTS).exists():
+        return [f"{path / RESULTS} is not there, but the run has finished: {_AGAIN}"] if finished else []
+    try:
+        told = RunFolder(path).read_json(RESULTS)
+    except StoreError as error:
+        return [f"{error}: {_AGAIN}"]
+    if not finished:
+        # What an earlier end of the run left: it will be written again at the next.
+        return []
+    found = []
+    if told.get("rounds") != rounds:
+        found.append(f"{path / RESULTS} is from another state of the run, {told.get('rounds')} rounds of {rounds}")
+    for name, digest in told.get("files", {}).items():
+        try:
+            files.must_have_hash(path / name, digest, RESULTS)
+        except StoreError as error:
+            found.append(str(error))
+    return [f"{text}: {_AGAIN}" for text in found]
+
+
+_AGAIN = "`tempernet resume` writes it again"
+
+
+def _hashes(path: Path, written: list[Path]) -> dict[str, str]:
+    return {file.relative_to(path).as_posix(): files.sha256(file.read_bytes()) for file in written}
 
 
 def netcdf(results: Results) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from tempernet import results
 from tempernet.errors import StoreError
 from tempernet.formatting import duration
 from tempernet.store import RunFolder
-from tempernet.store.folder import PROVENANCE, RESULTS, STATUS
+from tempernet.store.folder import PROVENANCE, STATUS
 from tempernet.store.records import Records
 
 
@@ -21,13 +22,20 @@ def current(path: Path) -> dict[str, Any]:
         told = folder.read_json(STATUS)
     except StoreError as error:
         told = {"phase": "unknown", "warnings": [str(error)]}
+    warnings = list(told.get("warnings", []))
     try:
         found = results.load(path)
         verdict, finished = found.verdict.headline, found.finished
+        _, passed_over = folder.checkpoints.latest()
+        warnings += [f"{problem}; the checkpoint before it counts" for problem in passed_over]
     except StoreError as error:
         verdict, finished = f"none yet: {error}", False
-    checkpoints = sorted((path / "checkpoints").glob("*.npz"))
-    age = time.time() - checkpoints[-1].stat().st_mtime if checkpoints else None
+    age = None
+    # A writer may replace the newest checkpoint at any moment.
+    with contextlib.suppress(OSError):
+        times = [file.stat().st_mtime for file in (path / "checkpoints").glob("*.npz")]
+        age = time.time() - max(times) if times else None
+    told = {**told, "warnings": warnings}
     return {**told, "verdict": verdict, "finished": finished, "checkpoint_age": age, "bytes": folder.size()}
 
 
@@ -61,17 +69,20 @@ def problems(path: Path) -> list[str]:
             found.append(str(error))
             return None
 
-    tried(lambda: folder.settings)
-    tried(lambda: folder.read_json(PROVENANCE))
-    for name in (STATUS, RESULTS):
-        if (path / name).exists():
-            tried(lambda name=name: folder.read_json(name))
+    if tried(lambda: folder.read_json(PROVENANCE)) is None:
+        # Without it nothing says which run the other files should be of.
+        return found
+    settings = tried(lambda: folder.settings)
+    if (path / STATUS).exists():
+        tried(lambda: folder.read_json(STATUS))
+    # The checkpoint before the records: a writer at work may only add to them.
+    newest, _ = folder.checkpoints.latest()
+    found += folder.outdated(newest) if newest is not None and settings is not None else []
     records: Records | None = tried(lambda: folder.records)
     weights: Records | None = tried(lambda: folder.weights)
     for part in (records, weights):
         found += part.verify() if part is not None else []
     found += folder.checkpoints.verify()
-    newest, _ = folder.checkpoints.latest()
     if newest is not None:
         wanted = [(records, name, rows) for name, rows in newest.meta["series"].items()]
         for part, name, rows_wanted in [*wanted, (weights, "weights", newest.meta["weights"])]:
@@ -81,4 +92,7 @@ def problems(path: Path) -> list[str]:
                 )
     elif records is not None and records.length("rounds"):
         found.append(f"{path / 'checkpoints'} has no whole checkpoint, but rounds were recorded")
+    if records is not None and settings is not None:
+        finished = newest is not None and bool(newest.meta["finished"])
+        found += results.problems(path, records.length("rounds") - settings.run.burn_in, finished)
     return found

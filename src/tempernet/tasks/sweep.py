@@ -33,7 +33,7 @@ from tempernet.paths import temperature_path
 from tempernet.rounds import Record, Rungs, State
 from tempernet.sampling import first_step, starting_weights
 from tempernet.store import RunFolder
-from tempernet.store.folder import CONFIG, PROVENANCE, STATUS
+from tempernet.store.folder import CONFIG, PROVENANCE, STATUS, is_run
 from tempernet.target import uninformed_loss
 from tempernet.tasks.problem import Problem, make_engine, make_minimiser, make_tuning, model_hash
 
@@ -150,7 +150,7 @@ class Sweep:
         """From where the folder is to the end."""
         self._show("initialise", 0, 1)
         # The tile sets the order of additions: a resumed run takes the one it began with.
-        begun = (self.folder.path / PROVENANCE).exists()
+        begun = is_run(self.folder.path)
         tile = int(self.folder.read_json(PROVENANCE)["tile"]) if begun else None
         self.engine = make_engine(self.settings, self.problem, tile)
         position = self._restored() or self._begun()
@@ -177,8 +177,8 @@ class Sweep:
     def _begun(self) -> Position:
         """The start: weights, minimised if the settings say so, at the first ladder."""
         engine = self.engine
-        self.folder.write_settings(self.settings)
         self.folder.write_json(PROVENANCE, provenance(self.settings, self.problem, engine))
+        self.folder.write_settings(self.settings)
         self.folder.log(f"started, {engine.num_replicas} replicas, protocol {self.settings.protocol}")
         self._show("minimise", 0, 1)
         start = self.settings.start
@@ -368,7 +368,7 @@ class Sweep:
             return None
         for problem in problems:
             self._warn(f"{problem}; going back to the checkpoint before, at round {found.meta['round']}")
-        damaged = [*self.records.verify(), *self.kept.verify()]
+        damaged = [*self.folder.outdated(found), *self.records.verify(), *self.kept.verify()]
         if damaged:
             raise StoreError(
                 f"{damaged[0]}; put the file back, or begin a new run: without it the averages would be wrong"

@@ -281,6 +281,8 @@ def _run_sweep(settings: config.Settings, path: Path, max_time: str | None, quie
     figures = settings.output.figures
     problem = make_problem(settings)
     folder = _folder(path)
+    # Once more with the lock: another process may have begun a run here in the meantime.
+    settings = _settings_for(path, settings)
     shown = reporter(quiet)
 
     def warn(text: str) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from runs import assert_same, everything
 
 from tempernet import config, plots, results
 from tempernet.engine import Engine
@@ -61,7 +62,12 @@ def parts() -> tuple[Problem, Engine]:
 def go_on(parts: tuple[Problem, Engine], monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Sweep]:
     """Run or go on with the run at a path, in a new `Sweep` that shares what is compiled."""
     problem, engine = parts
-    monkeypatch.setattr(sweep_module, "make_engine", lambda *_: engine)
+
+    def seeded(settings: config.Settings, *_: object) -> Engine:
+        engine.seed = settings.run.seed
+        return engine
+
+    monkeypatch.setattr(sweep_module, "make_engine", seeded)
 
     def go(path: Path, settings: config.Settings = SETTINGS) -> Sweep:
         begun = (path / "provenance.json").exists()
@@ -87,26 +93,6 @@ def write_results(path: Path) -> None:
 def no_hook() -> Iterator[None]:
     yield
     files.before_write = None
-
-
-def everything(path: Path) -> dict[str, np.ndarray]:
-    """All that a run recorded, and where it ended."""
-    folder = RunFolder(path)
-    found: dict[str, np.ndarray] = {}
-    for records, names in ((folder.records, ("rounds", "scores", "full")), (folder.weights, ("weights",))):
-        for series in names:
-            found |= {f"{series}.{name}": array for name, array in records.load(series).items()}
-    checkpoint, _ = folder.checkpoints.latest()
-    assert checkpoint is not None and checkpoint.meta["finished"]
-    return found | {f"end.{name}": array for name, array in checkpoint.arrays.items()}
-
-
-def assert_same(path: Path, other: Path) -> None:
-    found, wanted = everything(path), everything(other)
-    assert sorted(found) == sorted(wanted)
-    for name, array in wanted.items():
-        assert np.array_equal(found[name], array), name
-    assert problems(path) == []
 
 
 @pytest.fixture(scope="module")

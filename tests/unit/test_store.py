@@ -564,7 +564,7 @@ def test_only_a_run_can_be_opened(tmp_path: Path) -> None:
     folder = RunFolder.open(tmp_path / "run")
     assert folder.records.load("rounds") == {} and folder.weights.length("weights") == 0
     assert folder.checkpoints.latest() == (None, [])
-    assert folder.read_json(PROVENANCE) == {"seed": 1}
+    assert folder.read_json(PROVENANCE) == {"seed": 1, "run": folder.run, "revision": 1}
     assert sorted((file.name, file.stat().st_mtime_ns) for file in (tmp_path / "run").iterdir()) == before
 
 
@@ -583,7 +583,7 @@ def test_lines_are_logged_with_the_time_and_sizes_are_counted(tmp_path: Path) ->
     (folder.path / "dangling").symlink_to(folder.path / "nowhere")
     assert folder.size() > size
     folder.write_json(STATUS, {"done": np.int64(3)})
-    assert folder.read_json(STATUS) == {"done": 3}
+    assert folder.read_json(STATUS) == {"done": 3, "run": folder.run}
     folder.unlock()
 
 
@@ -607,7 +607,7 @@ def test_a_second_process_cannot_write_until_the_first_has_died(tmp_path: Path) 
             with pytest.raises(StoreError, match=r"another process is writing to .*; wait for it or stop it first"):
                 folder.lock()
         # Reading is free.
-        assert folder.read_json(PROVENANCE) == {"seed": 1}
+        assert folder.read_json(PROVENANCE)["seed"] == 1
         holder.send_signal(signal.SIGKILL)
         holder.wait()
     folder.lock()

@@ -218,9 +218,9 @@ class Engine:
         bad = np.flatnonzero(frozen & ((accepted > 0) | unsettled))
         if len(bad):
             raise NumericsError(
-                f"no replica of {len(bad)} of {self.num_rungs} rungs (rung {bad[0]} first) could be moved, however "
-                f"small the step; {nonfinite[bad[0]]} trajectories there ended in an energy that is not finite: check the "
-                f"energy function and its gradient"
+                f"no replica of {len(bad)} of {self.num_rungs} rungs (rung {bad[0]} first) could be moved, "
+                f"however small the step; {nonfinite[bad[0]]} trajectories there ended in an energy that is not finite: "
+                f"check the energy function and its gradient"
             )
 
     def score(self, state: State, held_out: Batch) -> Score:

@@ -60,8 +60,7 @@ def sample(energy_fn: EnergyFn, temperatures: list[float], **options: Any) -> tn
     return tn.sample(target, temperatures, **given)
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("start", ["minimised", "prior", "apart"])
+@pytest.mark.parametrize(("value", "start"), [(math.nan, "minimised"), (math.inf, "prior"), (-math.inf, "apart")])
 def test_a_start_that_is_not_finite_is_an_error(value: float, start: str) -> None:
     with pytest.raises(tn.NumericsError, match=r"starts .* have an energy that is not finite"):
         sample(lambda w: bowl(w) + value, [1.0, 2.0], start=start)

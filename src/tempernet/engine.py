@@ -219,8 +219,8 @@ class Engine:
         if len(bad):
             raise NumericsError(
                 f"no replica of {len(bad)} of {self.num_rungs} rungs (rung {bad[0]} first) could be moved, "
-                f"however small the step; {nonfinite[bad[0]]} trajectories there ended in an energy that is not finite: "
-                f"check the energy function and its gradient"
+                f"however small the step; {nonfinite[bad[0]]} trajectories there ended in an energy that is not "
+                f"finite: check the energy function and its gradient"
             )
 
     def score(self, state: State, held_out: Batch) -> Score:

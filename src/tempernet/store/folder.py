@@ -18,6 +18,7 @@ from tempernet.store.records import Records
 
 CONFIG, PROVENANCE, STATUS, LOG, LOCK = "config.toml", "provenance.json", "status.json", "log.txt", "lock"
 RESULTS, RESULTS_NC, FIGURES = "results.json", "results.nc", "figures"
+LOCK_TRIES = 10
 RUN, REVISION = "run", "revision"
 """What a file says of the run it belongs to, and how often it was written."""
 
@@ -81,14 +82,35 @@ class RunFolder:
             lock = (self.path / LOCK).open("a+")
         except OSError as error:
             raise StoreError(f"cannot write to {self.path}: {error.strerror}") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            lock.close()
-            if isinstance(error, BlockingIOError):
-                raise StoreError(f"another process is writing to {self.path}; wait for it or stop it first") from error
-            raise StoreError(f"cannot lock {self.path}: {error.strerror}") from error
+        for left in reversed(range(LOCK_TRIES)):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                # A reader may be looking whether there is a writer, which takes it a moment.
+                if not left:
+                    lock.close()
+                    complaint = f"another process is writing to {self.path}; wait for it or stop it first"
+                    raise StoreError(complaint) from error
+                time.sleep(0.05)
+            except OSError as error:
+                lock.close()
+                raise StoreError(f"cannot lock {self.path}: {error.strerror}") from error
         self._lock = lock
+
+    @property
+    def is_being_written(self) -> bool:
+        """Whether a process has the lock."""
+        import fcntl
+
+        try:
+            with (self.path / LOCK).open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
     def unlock(self) -> None:
         """Let others write."""

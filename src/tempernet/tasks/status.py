@@ -92,7 +92,8 @@ def problems(path: Path) -> list[str]:
                 )
     elif records is not None and records.length("rounds"):
         found.append(f"{path / 'checkpoints'} has no whole checkpoint, but rounds were recorded")
-    if records is not None and settings is not None:
+    # A writer removes the results before it writes them again.
+    if records is not None and settings is not None and not folder.is_being_written:
         finished = newest is not None and bool(newest.meta["finished"])
         found += results.problems(path, records.length("rounds") - settings.run.burn_in, finished)
     return found

@@ -6,6 +6,7 @@ However a run ends, `tempernet resume` brings it to the same bits as one that no
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,6 @@ import pytest
 from runs import PROGRAM, assert_same, command, options
 
 from tempernet import results
-from tempernet.errors import StoreError
 from tempernet.store import RunFolder
 from tempernet.store.folder import is_run
 from tempernet.tasks.status import current, problems
@@ -142,10 +142,12 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Durations]:
 
 def test_killed_and_terminated_at_random_moments(short: tuple[Path, Durations], tmp_path: Path) -> None:
     path, durations = short
-    for name, number in (("killed", signal.SIGKILL), ("terminated", signal.SIGTERM)):
-        met = kill_often(tmp_path / name, SHORT, {"tune": 1, "sample": 1}, number, durations)
-        assert len(met) == 2 and {code for _, code in met} <= ({-9} if name == "killed" else {6, 0})
-        assert_same(tmp_path / name, path)
+    killed = kill_often(tmp_path / "killed", SHORT, {"tune": 1, "sample": 1}, signal.SIGKILL, durations)
+    assert [code for _, code in killed] == [-9, -9]
+    assert_same(tmp_path / "killed", path)
+    terminated = kill_often(tmp_path / "terminated", SHORT, {"burn-in": 1}, signal.SIGTERM, durations)
+    assert [code for _, code in terminated] == [6]
+    assert_same(tmp_path / "terminated", path)
 
 
 @pytest.mark.slow
@@ -200,6 +202,7 @@ def under(statements: str) -> list[str]:
     return [sys.executable, "-c", f"import os, sys; {statements}; os.execv(sys.argv[1], sys.argv[1:])"]
 
 
+@pytest.mark.slow
 def test_a_file_that_may_not_grow(short: tuple[Path, Durations], tmp_path: Path) -> None:
     """A limit on the size of files, larger than a checkpoint and smaller than the last chunk of records."""
     sizes = {
@@ -218,6 +221,7 @@ def test_a_file_that_may_not_grow(short: tuple[Path, Durations], tmp_path: Path)
     assert_same(tmp_path / "run", short[0])
 
 
+@pytest.mark.slow
 def test_a_folder_that_becomes_read_only(short: tuple[Path, Durations], tmp_path: Path) -> None:
     run = tmp_path / "run"
     # PR_CAPBSET_DROP of CAP_DAC_OVERRIDE: root too obeys the permissions of a folder then.
@@ -254,60 +258,64 @@ def test_a_folder_that_vanishes_and_comes_back(short: tuple[Path, Durations], tm
     assert_same(run, short[0])
 
 
-def test_two_writers_at_once(short: tuple[Path, Durations], tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    both = [Process("sweep", "--out", run, *options(NO_FIGURES)) for _ in range(2)]
-    codes = [process.end() for process in both]
-    assert sorted(codes) == [0, 5], [process.lines for process in both]
-    assert "another process is writing" in both[codes.index(5)].complaint()
-    assert_same(run, short[0])
-    first = Process("resume", run, "--rounds", 240)
+FOREVER = ("--rounds", 10**6)
+
+
+def test_a_second_writer_is_refused(short: tuple[Path, Durations], tmp_path: Path) -> None:
+    run = shutil.copytree(short[0], tmp_path / "run")
+    first = Process("resume", run, *FOREVER)
     assert first.reach("sample")
     second = command("resume", run, "--quiet")
     assert second.returncode == 5 and "another process is writing" in second.stderr
-    assert first.end() == 0 and problems(run) == []
-
-
-def read_all_the_time(path: Path, process: subprocess.Popen) -> int:
-    """Read a run in every way until its writer has ended; how often."""
-    times = 0
-    while process.poll() is None:
-        told = current(path)
-        assert told["phase"] != "unknown" and told["warnings"] == [], told
-        assert not told["verdict"].startswith("none yet") or "no samples yet" in told["verdict"], told
-        assert problems(path) == []
-        try:
-            found = results.load(path)
-        except StoreError as error:
-            assert "no samples yet" in str(error)
-        else:
-            assert np.isfinite(found.series.energy.values).all()
-        times += 1
-    return times
-
-
-def poll(path: Path, seconds: float) -> None:
-    """A writer that makes a checkpoint of every round, and readers, at the same time."""
-    busy = [text for text in SETTINGS if not text.startswith("output.")]
-    given = options([*busy, "run.burn_in=50", "run.rounds=100000", "run.keep=0", "output.checkpoint_seconds=1e-9"])
-    writer = Process("sweep", "--out", path, "--max-time", f"{seconds:.0f}s", *given)
-    assert writer.reach("burn-in")
-    told = command("status", path, "--json")
-    assert told.returncode == 0 and json.loads(told.stdout)["phase"] in PHASES, told.stderr
-    assert writer.reach("sample")
-    exported = command("export", path, "--to", "csv", "--out", path.parent / "t.csv")
-    assert exported.returncode == 0, exported.stderr
-    assert (checked := command("check", path)).returncode == 0, checked
-    times = read_all_the_time(path, writer.popen)
-    assert writer.end() == 6, writer.lines
-    print(f"\nread {times} times, {RunFolder(path).records.length('rounds')} rounds in {seconds:.0f} s")
-    assert times >= 3 and problems(path) == []
-
-
-def test_readers_and_a_writer_do_not_disturb_each_other(tmp_path: Path) -> None:
-    poll(tmp_path / "run", 25)
+    first.popen.send_signal(signal.SIGTERM)
+    assert first.end() == 6 and problems(run) == []
 
 
 @pytest.mark.slow
-def test_readers_and_a_writer_for_a_minute(tmp_path: Path) -> None:
-    poll(tmp_path / "run", 90)
+def test_two_runs_begun_at_once_in_a_folder(short: tuple[Path, Durations], tmp_path: Path) -> None:
+    both = [Process("sweep", "--out", tmp_path / "run", *options(NO_FIGURES)) for _ in range(2)]
+    codes = [process.end() for process in both]
+    assert sorted(codes) == [0, 5], [process.lines for process in both]
+    assert "another process is writing" in both[codes.index(5)].complaint()
+    assert_same(tmp_path / "run", short[0])
+
+
+def read_once(path: Path) -> None:
+    """Read a run in every way."""
+    told = current(path)
+    assert told["phase"] != "unknown" and told["warnings"] == [], told
+    assert not told["verdict"].startswith("none yet"), told
+    assert problems(path) == []
+    assert np.isfinite(results.load(path).series.energy.values).all()
+
+
+def poll(run: Path, seconds: float) -> None:
+    """A writer that makes a checkpoint of every round, and readers, at the same time."""
+    folder = RunFolder(run)
+    settings = folder.settings
+    often = settings.output.model_copy(update={"checkpoint_seconds": 1e-9})
+    folder.write_settings(settings.model_copy(update={"output": often}))
+    writer = Process("resume", run, *FOREVER)
+    assert writer.reach("sample")
+    for reading in (["status", run, "--json"], ["export", run, "--out", run.parent / "t.nc"], ["check", run]):
+        read = command(*reading)
+        assert read.returncode == 0 and read.stderr == "", (reading, read)
+    times, first, began = 0, folder.records.length("rounds"), time.monotonic()
+    while time.monotonic() - began < seconds or times < 3:
+        read_once(run)
+        times += 1
+    assert writer.popen.poll() is None, writer.lines
+    rounds = folder.records.length("rounds") - first
+    writer.popen.send_signal(signal.SIGTERM)
+    assert writer.end() == 6 and problems(run) == []
+    print(f"\nread {times} times in {time.monotonic() - began:.0f} s while {rounds} rounds were written")
+    assert rounds >= 5
+
+
+def test_readers_and_a_writer_do_not_disturb_each_other(short: tuple[Path, Durations], tmp_path: Path) -> None:
+    poll(shutil.copytree(short[0], tmp_path / "run"), 4)
+
+
+@pytest.mark.slow
+def test_readers_and_a_writer_for_a_minute(short: tuple[Path, Durations], tmp_path: Path) -> None:
+    poll(shutil.copytree(short[0], tmp_path / "run"), 60)

@@ -20,7 +20,7 @@ from runs import PROGRAM, assert_same, command, options
 
 from tempernet import results
 from tempernet.store import RunFolder
-from tempernet.store.folder import is_run
+from tempernet.store.folder import LOG, is_run
 from tempernet.tasks.status import current, problems
 
 SETTINGS = (
@@ -76,6 +76,16 @@ class Process:
         """Wait for a phase or a later one; whether it came."""
         return any(PHASES.index(phase) >= PHASES.index(wanted) for phase in self.phases())
 
+    def reach_end_of_sampling(self, path: Path) -> None:
+        """Wait until the run says so in its log, once more: one that is resumed after it has no line of progress."""
+
+        def times() -> int:
+            return (path / LOG).read_text().count("sampling finished")
+
+        before = times()
+        while times() == before and self.popen.poll() is None:
+            time.sleep(0.01)
+
     def end(self) -> int:
         """Wait for the end."""
         for _ in self.phases():
@@ -116,8 +126,11 @@ def kill_often(path: Path, settings: Sequence[str], kills: dict[str, int], numbe
             begun = ["resume", path] if is_run(path) else ["sweep", "--out", path, *options(settings)]
             process = Process(*begun)
             # Rounds that were done stay done, so the kills of a phase share its time between them.
-            share = min(1.0, 1.5 / kills[phase]) if phase in ("burn-in", "sample") else 1.0
-            process.reach(phase)
+            share = 1 / kills[phase] if phase in ("burn-in", "sample") else 1.0
+            if phase == "write":
+                process.reach_end_of_sampling(path)
+            else:
+                process.reach(phase)
             time.sleep(rng.uniform(0, share * durations[phase]))
             at_work = process.popen.poll() is None
             process.popen.send_signal(number)

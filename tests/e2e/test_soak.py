@@ -37,7 +37,8 @@ def vitals(pid: int, path: Path) -> tuple[int, float, int, int] | None:
         handles = len(os.listdir(f"/proc/{pid}/fd"))  # noqa: PTH208 - these are no files
     except (OSError, StoreError, IndexError):
         return None
-    if told["phase"] != "sample":
+    # A process that has ended has neither until its parent takes note.
+    if told["phase"] != "sample" or not pages or not handles:
         return None
     return told["done"], pages * os.sysconf("SC_PAGE_SIZE") / 1e6, handles, sum(1 for _ in path.rglob("*.*"))
 

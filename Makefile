@@ -3,7 +3,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow soak lint bench clean
 
 demo: $(VENV)/.core
 	$(BIN)/tempernet sweep
@@ -13,6 +13,9 @@ test: $(VENV)/.test
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow
+
+soak: $(VENV)/.test
+	$(BIN)/python -m pytest -m slow -s --durations=0 tests/e2e/test_faults.py tests/e2e/test_processes.py tests/e2e/test_soak.py
 
 lint: $(VENV)/.test $(VENV)/.lint
 	$(BIN)/ruff check src tests bench scripts

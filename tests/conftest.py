@@ -1,5 +1,7 @@
-"""Eight CPU devices for every test, strict promotion, and where the optional shared folder is."""
+"""Eight CPU devices for every test, strict promotion, compilations kept, and where the optional shared folder is."""
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -18,3 +20,13 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip("the folder ../shared with MNIST's idx files and the paper's indices is absent")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def shared_compilations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Programs that the command compiles are kept for the next test, where the environment says or until the end."""
+    with pytest.MonkeyPatch.context() as patch:
+        if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+            patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
+        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+        yield

@@ -243,12 +243,14 @@ def plot(
 ) -> None:
     """Draw the figures of a run; of several, train and test loss against T in one figure."""
     from tempernet import plots, results
+    from tempernet.store import outcome
     from tempernet.store.folder import FIGURES
 
     found = [results.load(run) for run in runs]
     folder = out or runs[0] / FIGURES
     if len(found) == 1:
         written = plots.draw_all(found[0], folder, _images(found[0]))
+        outcome.note_rewritten(runs[0], written)
     else:
         _make(folder)
         written = plots.save(plots.loss_figure(found), folder / "fig3-loss-compared")
@@ -265,13 +267,14 @@ def export(
 ) -> None:
     """Write the results of a run to a file for other programs."""
     from tempernet import results
-    from tempernet.store import files
+    from tempernet.store import files, outcome
     from tempernet.store.folder import RESULTS_NC
 
     found = results.load(run)
     content = results.netcdf(found) if to is Format.netcdf else results.csv_table(found).encode()
     path = out or run / (RESULTS_NC if to is Format.netcdf else "results.csv")
     files.write_atomic(path, content)
+    outcome.note_rewritten(run, [path])
     print(path)
 
 
@@ -339,6 +342,8 @@ def _run(settings: Any, path: Path, max_time: str | None, quiet: bool, as_json: 
     settings = _settings_for(path, settings)
     problem = make_problem(settings)
     folder = _folder(path)
+    # Once more with the lock: another process may have begun a run here in the meantime.
+    settings = _settings_for(path, settings)
     shown = reporter(quiet)
 
     def warn(text: str) -> None:
@@ -349,12 +354,13 @@ def _run(settings: Any, path: Path, max_time: str | None, quiet: bool, as_json: 
             if not quiet:
                 print(f"tempernet: protocol {settings.protocol}, run folder {path}", file=sys.stderr)
             _task_class(settings.task)(settings, problem, folder, shown, stopping, warn).run()
+            shown.close()
+            document, show = _FINISH[settings.task](path)
     except Stopped as error:
         raise Stopped(f"{error}; go on with: tempernet resume {path}") from error
     finally:
         shown.close()
-    document, show = _FINISH[settings.task](path)
-    folder.unlock()
+        folder.unlock()
     if as_json:
         print(json.dumps(files.plain(document)))
     elif not quiet:
@@ -371,27 +377,32 @@ def _task_class(task: str) -> Any:
 
 def _finish_sweep(path: Path) -> Finished:
     from tempernet import plots, results
-    from tempernet.store.folder import FIGURES
+    from tempernet.store import outcome
+    from tempernet.store.folder import FIGURES, RESULTS, RESULTS_NC
     from tempernet.terminal import show
 
     found = results.load(path)
-    written = results.write(found)
-    if found.settings.output.figures:
-        plots.draw_all(found, path / FIGURES, _images(found))
-        written.append(path / FIGURES)
+    figures = found.settings.output.figures
+    draw_fn = (lambda: plots.draw_all(found, path / FIGURES, _images(found))) if figures else list
+    outcome.write(path, results.document(found), lambda: [*results.write_netcdf(found), *draw_fn()])
+    written = [path / name for name in (RESULTS, RESULTS_NC, *([FIGURES] if figures else []))]
     return results.document(found), lambda: show(found, written)
 
 
 def _finish_evidence(path: Path) -> Finished:
     from tempernet import evidence_results, plots
     from tempernet.evidence_terminal import show_evidence
-    from tempernet.store.folder import FIGURES
+    from tempernet.store import outcome
+    from tempernet.store.folder import FIGURES, RESULTS
 
     found = evidence_results.load(path)
-    written = evidence_results.write(found)
-    if found.settings.output.figures:
-        plots.save(plots.integrand_figure(found), path / FIGURES / "integrand")
-        written.append(path / FIGURES)
+
+    def draw() -> list[Path]:
+        return plots.save(plots.integrand_figure(found), path / FIGURES / "integrand")
+
+    figures = found.settings.output.figures
+    outcome.write(path, evidence_results.document(found), draw if figures else list)
+    written = [path / name for name in (RESULTS, *([FIGURES] if figures else []))]
     return evidence_results.document(found), lambda: show_evidence(found, written)
 
 

@@ -315,7 +315,7 @@ def resolve(
     protocol: str | None = None,
     assignments: Iterable[str] = (),
     extra: Mapping[str, Any] | None = None,
-) -> Settings:
+) -> Any:
     """Defaults, then the preset, the file, `extra`, and `--set key=value`, each over the one before.
 
     The protocol is the last one named; what it fixes must not be contradicted.

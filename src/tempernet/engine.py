@@ -148,6 +148,16 @@ class Engine:
             NumericsError,
             "have an energy that is not finite; check the data and the energy function at these weights",
         )
+        self._must_hold(
+            jnp.isfinite(self._potentials(point))[: self.num_replicas],
+            NumericsError,
+            "have an energy that divided by the temperature is too large for its type; scale the energy down",
+        )
+        self._must_hold(
+            _all_finite(point.gradient)[: self.num_replicas],
+            NumericsError,
+            "have a gradient that is not finite, so they cannot move; check the energy function at these weights",
+        )
         replica_at = np.tile(np.arange(self.num_rungs, dtype=np.int32), (self.copies, 1))
         return self._placed(State(point, jnp.asarray(replica_at), jnp.int32(0)))
 
@@ -173,9 +183,12 @@ class Engine:
         def with_steps(step_sizes: np.ndarray) -> Rungs:
             return rungs._replace(step_sizes=jnp.asarray(step_sizes, rungs.step_sizes.dtype))
 
+        fates = np.zeros((2, self.num_rungs), np.int64)
+
         def measure(step_sizes: np.ndarray) -> np.ndarray:
-            nonlocal moving
+            nonlocal moving, fates
             moving, record = self._tuning_round(key, moving, with_steps(step_sizes), self._data)
+            fates += [np.asarray(count).sum(axis=0) for count in (record.info.accepted, record.info.nonfinite)]
             return np.asarray(record.info.acceptance, np.float64).mean(axis=0)
 
         largest = self.largest_step
@@ -191,7 +204,26 @@ class Engine:
             search = rules.check_step(search, acceptance, trajectories, tuning, largest)
             step_sizes = rules.found(search, largest)
             acceptance = np.mean([measure(step_sizes) for _ in range(trajectories)], axis=0)
+        self._must_have_moved(state, moving, fates, search.steps >= rules.MAX_UNSETTLED)
         return moving._replace(round=state.round), with_steps(step_sizes), acceptance
+
+    def _must_have_moved(self, before: State, after: State, fates: np.ndarray, unsettled: bool) -> None:
+        """Refuse a rung whose replicas all stood still while steps became smaller and smaller.
+
+        They accepted nothing, or only steps too small to change a weight: the energy next to them is no number, or its
+        gradient is wrong. `fates` are the trajectories of each rung that were accepted and that were not finite.
+        """
+        moved = [jnp.any((a != b).reshape(len(a), -1), axis=1) for a, b in zip(*_leaves(before, after), strict=True)]
+        by_replica = np.any(moved, axis=0)[: self.num_replicas].reshape(self.copies, self.num_rungs)
+        frozen = ~np.asarray(by_rung(jnp.asarray(by_replica), before.replica_at)).any(axis=0)
+        accepted, nonfinite = fates
+        bad = np.flatnonzero(frozen & ((accepted > 0) | unsettled))
+        if len(bad):
+            raise NumericsError(
+                f"no replica of {len(bad)} of {self.num_rungs} rungs (rung {bad[0]} first) could be moved, "
+                f"however small the step; {nonfinite[bad[0]]} trajectories there ended in an energy that is not "
+                f"finite: check the energy function and its gradient"
+            )
 
     def score(self, state: State, held_out: Batch) -> Score:
         """Loss and accuracy on a held-out set (from `hold_out`), in the order of rungs: (copies, K)."""
@@ -341,6 +373,13 @@ class Engine:
     def _key(self, stream: int) -> Array:
         return jax.random.fold_in(jax.random.key(self.seed), stream)
 
+    def _potentials(self, point: Point) -> Array:
+        """Of all replicas at the rungs they start at, the prior left out."""
+        terms = jax.vmap(self.path.terms_fn)(point.weights, point.energy)
+        coefficients = np.resize(self.path.coefficients, (self.copies, *self.path.coefficients.shape))
+        rows = coefficients.reshape(self.num_replicas, -1)[np.minimum(np.arange(len(terms)), self.num_replicas - 1)]
+        return jnp.sum(jnp.asarray(rows, terms.dtype) * terms, axis=1)
+
     def _draw(self, stream: int, draw_fn: Callable[[Array], Weights]) -> Weights:
         key = self._key(stream)
         replicas = jnp.arange(self.num_replicas, dtype=jnp.int32)
@@ -364,3 +403,13 @@ def _masses(target: Target, masses: Any) -> Weights:
             raise ConfigError('masses "fan-in" need a network; give numbers for an energy function')
         masses = target.network.fan_in()
     return per_leaf("masses", masses, target.prior.like)
+
+
+def _all_finite(tree: Any) -> Array:
+    """Whether all numbers of each replica (leading axis) are finite."""
+    leaves = [jnp.isfinite(leaf).reshape(len(leaf), -1).all(axis=1) for leaf in jax.tree.leaves(tree)]
+    return jnp.stack(leaves).all(axis=0)
+
+
+def _leaves(*states: State) -> list[list[Array]]:
+    return [jax.tree.leaves(state.point.weights) for state in states]

@@ -25,7 +25,7 @@ from tempernet.paths import Centre, bridge_path, temperature_path
 from tempernet.paths import Path as RungPath
 from tempernet.statistics import Estimate, average
 from tempernet.store import RunFolder
-from tempernet.store.folder import PROVENANCE, QUADRATIC, RESULTS
+from tempernet.store.folder import PROVENANCE, QUADRATIC
 from tempernet.thermo import histogram_overlap
 from tempernet.verdict import Verdict, judge
 
@@ -130,6 +130,8 @@ def load(path: Path) -> EvidenceResults:
         for part in (samples.phi[:, :half], samples.phi[:, -half:])
     )
     checkpoint, _ = folder.checkpoints.latest()
+    for outdated in folder.outdated(checkpoint) if checkpoint else []:
+        raise StoreError(f"{outdated}; put the last one back")
     return EvidenceResults(
         path=path,
         settings=settings,
@@ -192,12 +194,6 @@ def document(results: EvidenceResults) -> dict[str, Any]:
             for k, value in enumerate(results.rungs.values)
         ],
     }
-
-
-def write(results: EvidenceResults) -> list[Path]:
-    """Write results.json into the run folder."""
-    RunFolder(results.path).write_json(RESULTS, document(results))
-    return [results.path / RESULTS]
 
 
 class Comparison(NamedTuple):

@@ -91,4 +91,5 @@ SWEEPS: dict[str, SweepFn] = {"even-odd": even_odd, "random-pairs": random_pairs
 
 
 def _probability(log_ratio: Array) -> Array:
-    return jnp.exp(jnp.minimum(log_ratio, 0))
+    """min(1, exp(log_ratio)); a ratio that is no number (0 x inf: energies beyond the largest float) is a rejection."""
+    return jnp.where(jnp.isnan(log_ratio), 0, jnp.exp(jnp.minimum(log_ratio, 0)))

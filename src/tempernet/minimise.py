@@ -86,8 +86,8 @@ def _alg3_step(search: _Search, evaluate_fn: EvaluateFn, half_width: Weights | N
     momentum = kick(search.momentum, search.point.gradient, 0.5 * dt)
     trial = evaluate_fn(jax.tree.map(lambda w, p: w + dt * p, search.point.weights, momentum))
     momentum = kick(momentum, trial.gradient, 0.5 * dt)
-    # A comparison with NaN is false, so a broken step counts as upwards.
-    down = trial.energy < search.point.energy
+    # A comparison with NaN is false, so a broken step counts as upwards; so does -inf.
+    down = (trial.energy < search.point.energy) & (trial.energy > -jnp.inf)
     return search._replace(
         point=select(down, trial, search.point),
         momentum=jax.tree.map(lambda p: jnp.where(down, p, 0), momentum),
@@ -125,7 +125,7 @@ def _fire_step(search: _Search, evaluate_fn: EvaluateFn, half_width: Weights | N
         momentum = jax.tree.map(lambda w, p, h: jnp.where(jnp.abs(w) > h, 0, p), weights, momentum, half_width)
         weights = jax.tree.map(lambda w, h: jnp.clip(w, -h, h), weights, half_width)
     trial = evaluate_fn(weights)
-    good = trial.energy - point.energy <= jnp.abs(point.energy)
+    good = (trial.energy - point.energy <= jnp.abs(point.energy)) & (trial.energy > -jnp.inf)
     return _Search(
         select(good, trial, point),
         jax.tree.map(lambda p: jnp.where(good, p, 0), momentum),

@@ -23,7 +23,7 @@ from tempernet.ladders import Barrier, measure_barrier
 from tempernet.paths import temperature_path
 from tempernet.statistics import Estimate, average
 from tempernet.store import RunFolder, files
-from tempernet.store.folder import PROVENANCE, RESULTS, RESULTS_NC
+from tempernet.store.folder import PROVENANCE, RESULTS_NC
 from tempernet.thermo import (
     BestTemperature,
     best_temperature,
@@ -87,6 +87,8 @@ def load(path: Path) -> Results:
     scores, full = (_after(records.load(name), burn_in) for name in ("scores", "full"))
     series = _dataset(counting, scores, full)
     checkpoint, _ = folder.checkpoints.latest()
+    for outdated in folder.outdated(checkpoint) if checkpoint else []:
+        raise StoreError(f"{outdated}; put the last one back")
     finished = bool(checkpoint and checkpoint.meta["finished"])
     flow = _flow(series)
     verdict = _verdict(series, settings, int(flow.round_trips.sum()))
@@ -219,12 +221,11 @@ def nearest(temperatures: np.ndarray, wanted: float) -> int:
         return int(np.abs(np.log(temperatures) - np.log(wanted)).argmin())
 
 
-def write(results: Results) -> list[Path]:
-    """Write results.json and results.nc into the run folder."""
-    folder = RunFolder(results.path)
-    folder.write_json(RESULTS, document(results))
-    files.write_atomic(results.path / RESULTS_NC, netcdf(results))
-    return [results.path / RESULTS, results.path / RESULTS_NC]
+def write_netcdf(results: Results) -> list[Path]:
+    """Write results.nc into the run folder."""
+    path = results.path / RESULTS_NC
+    files.write_atomic(path, netcdf(results))
+    return [path]
 
 
 def netcdf(results: Results) -> bytes:

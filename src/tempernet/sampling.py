@@ -141,7 +141,7 @@ def _mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean over copies and rounds; the error is that of the copies' means, NaN for a single copy."""
     if values.size == 0:
         raise ConfigError("nothing was scored: give `test` a held-out set and at least `score_every` rounds")
-    means = values.mean(axis=1)
+    means = values.mean(axis=1, dtype=np.float64)
     copies = len(means)
     error = means.std(axis=0, ddof=1) / np.sqrt(copies) if copies > 1 else np.full(means.shape[1], np.nan)
     return means.mean(axis=0), error

@@ -37,6 +37,7 @@ SMALL = (
     "run.rounds=8",
     "run.seed=5",
     "run.reproducible=true",
+    "run.devices=1",
     "output.checkpoint_seconds=1e-9",
 )
 KINDS = {
@@ -90,6 +91,12 @@ def test_a_run_says_what_it_found_and_is_whole(straight: tuple[str, Path]) -> No
         assert len(RunFolder(path).read_json(QUADRATIC)["log_integral"]) == (2 if kind == "paper" else 1)
 
 
+def stopping_after(asked: int) -> Callable[[], bool]:
+    """Says to stop when it has been asked so often."""
+    left = iter([False] * asked)
+    return lambda: next(left, True)
+
+
 @pytest.mark.parametrize("stops", [(3,), (1, 2, 9)])
 def test_a_run_that_was_stopped_has_the_same_bits(
     straight: tuple[str, Path], stops: tuple[int, ...], tmp_path: Path
@@ -98,9 +105,8 @@ def test_a_run_that_was_stopped_has_the_same_bits(
     kind, whole = straight
     path = tmp_path / kind
     for rounds in stops:
-        left = iter([False] * rounds * 3)
         with pytest.raises(Stopped):
-            go(path, settings_of(kind), lambda left=left: next(left, True))
+            go(path, settings_of(kind), stopping_after(3 * rounds))
     go(path, settings_of(kind))
     expected, found = everything(whole), everything(path)
     assert set(expected) == set(found)

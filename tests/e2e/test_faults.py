@@ -12,11 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from runs import assert_same, everything
 
-from tempernet import config
+from tempernet import config, plots, results
 from tempernet.engine import Engine
 from tempernet.errors import ConfigError, StoreError
-from tempernet.store import RunFolder, files
+from tempernet.store import RunFolder, files, outcome
 from tempernet.tasks import sweep as sweep_module
 from tempernet.tasks.problem import Problem, make_engine, make_problem, temperatures_of
 from tempernet.tasks.status import current, problems
@@ -61,14 +62,20 @@ def parts() -> tuple[Problem, Engine]:
 def go_on(parts: tuple[Problem, Engine], monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Sweep]:
     """Run or go on with the run at a path, in a new `Sweep` that shares what is compiled."""
     problem, engine = parts
-    monkeypatch.setattr(sweep_module, "make_engine", lambda *_: engine)
+
+    def seeded(settings: config.Settings, *_: object) -> Engine:
+        engine.seed = settings.run.seed
+        return engine
+
+    monkeypatch.setattr(sweep_module, "make_engine", seeded)
 
     def go(path: Path, settings: config.Settings = SETTINGS) -> Sweep:
         begun = (path / "provenance.json").exists()
         folder = RunFolder(path) if begun else RunFolder.create(path)
-        made = Sweep(settings, problem, folder)
         try:
+            made = Sweep(settings, problem, folder)
             made.run()
+            write_results(path)
         finally:
             folder.unlock()
         return made
@@ -76,30 +83,20 @@ def go_on(parts: tuple[Problem, Engine], monkeypatch: pytest.MonkeyPatch) -> Cal
     return go
 
 
+def write_results(path: Path) -> None:
+    """What a run ends with: results, and a figure for all of them."""
+    found = results.load(path)
+    outcome.write(
+        path,
+        results.document(found),
+        lambda: [*results.write_netcdf(found), *plots.save(plots.swaps_figure(found), path / "figures" / "swaps")],
+    )
+
+
 @pytest.fixture(autouse=True)
 def no_hook() -> Iterator[None]:
     yield
     files.before_write = None
-
-
-def everything(path: Path) -> dict[str, np.ndarray]:
-    """All that a run recorded, and where it ended."""
-    folder = RunFolder(path)
-    found: dict[str, np.ndarray] = {}
-    for records, names in ((folder.records, ("rounds", "scores", "full")), (folder.weights, ("weights",))):
-        for series in names:
-            found |= {f"{series}.{name}": array for name, array in records.load(series).items()}
-    checkpoint, _ = folder.checkpoints.latest()
-    assert checkpoint is not None and checkpoint.meta["finished"]
-    return found | {f"end.{name}": array for name, array in checkpoint.arrays.items()}
-
-
-def assert_same(path: Path, other: Path) -> None:
-    found, wanted = everything(path), everything(other)
-    assert sorted(found) == sorted(wanted)
-    for name, array in wanted.items():
-        assert np.array_equal(found[name], array), name
-    assert problems(path) == []
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +115,7 @@ def straight(parts: tuple[Problem, Engine], tmp_path_factory: pytest.TempPathFac
         patch.setattr(files, "before_write", count)
         folder = RunFolder.create(path)
         Sweep(SETTINGS, problem, folder).run()
+        write_results(path)
         folder.unlock()
     return path, steps
 
@@ -158,15 +156,24 @@ def test_killed_at_a_step_of_writing(
 def test_killed_at_every_step_of_writing(
     straight: tuple[Path, int], go_on: Callable[[Path], Sweep], tmp_path: Path
 ) -> None:
-    path, steps = straight
-    for step in range(steps):
-        kill_at(step)
-        with pytest.raises(Killed):
-            go_on(tmp_path / f"{step}")
-        files.before_write = None
-        go_on(tmp_path / f"{step}")
-        assert_same(tmp_path / f"{step}", path)
-        shutil.rmtree(tmp_path / f"{step}")
+    """What is on disk before each step is what a kill there leaves: every different state goes on to the same end."""
+    states: dict[str, Path] = {}
+
+    def snapshot(*_: object) -> None:
+        content = [(str(f.relative_to(run)), f.read_bytes()) for f in sorted(run.rglob("*")) if f.is_file()]
+        state = files.sha256(repr(content).encode())
+        if state not in states:
+            states[state] = Path(shutil.copytree(run, tmp_path / f"{len(states)}"))
+
+    run = tmp_path / "run"
+    files.before_write = snapshot
+    go_on(run)
+    files.before_write = None
+    assert len(states) > 0.5 * straight[1]
+    for copy in states.values():
+        go_on(copy)
+        assert_same(copy, straight[0])
+        shutil.rmtree(copy)
 
 
 @pytest.mark.parametrize("fault", ["disk full", "input/output error"])
@@ -214,6 +221,17 @@ def test_burn_in_may_grow_but_not_shrink(go_on: Callable, tmp_path: Path) -> Non
         go_on(tmp_path / "run", SETTINGS)
 
 
+@pytest.fixture
+def others(straight: tuple[Path, int], go_on: Callable, tmp_path: Path) -> dict[str, Path]:
+    """Runs that files may come from: another seed, and the run itself before it was made longer; the run, longer."""
+    for name, key, value in (("another run's", "seed", 6), ("an older state's", "rounds", 4)):
+        run = SETTINGS.run.model_copy(update={key: value})
+        go_on(tmp_path / name, SETTINGS.model_copy(update={"run": run}))
+    shutil.copytree(tmp_path / "an older state's", tmp_path / "longer")
+    go_on(tmp_path / "longer")
+    return {name: tmp_path / name for name in ("another run's", "an older state's", "longer")}
+
+
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "truncated": lambda file: file.write_bytes(file.read_bytes()[: file.stat().st_size // 2]),
     "flipped": lambda file: file.write_bytes(_flipped(file.read_bytes())),
@@ -228,12 +246,35 @@ def _flipped(content: bytes) -> bytes:
 
 
 def kinds(path: Path) -> dict[str, Path]:
-    """One file of each kind that a run folder holds: the table grows by itself with new kinds."""
+    """One file of each kind that a run folder holds, the newest: the table grows by itself with new kinds."""
     found = {}
     for file in sorted(file for file in path.rglob("*") if file.is_file() and file.name not in ("lock", "log.txt")):
         stem = "".join(c for c in file.stem if not c.isdigit()).strip("-")
         found[f"{file.parent.name if file.parent != path else ''}/{stem}{file.suffix}"] = file.relative_to(path)
     return found
+
+
+def named_by(told: list[str], file: Path) -> bool:
+    """Whether a complaint says which file is wrong: by name, as the hash of another, or as the folder of its rows."""
+    names = {".sha256": file.name, ".json": f"/{file.parent} has"}
+    return any(str(file) in text or names.get(file.suffix, str(file)) in text for text in told)
+
+
+def go_on_or_refuse(copy: Path, path: Path, go_on: Callable[[Path], Sweep], kind: str) -> None:
+    """A run goes on to the same bits as the one at `path`, or not at all and with a reason; what is read is right."""
+    try:
+        energy = results.load(copy).series.energy.values
+    except StoreError as error:
+        assert str(copy) in str(error), (kind, error)
+    else:
+        assert np.array_equal(energy, results.load(path).series.energy.values), kind
+    try:
+        go_on(copy)
+    except StoreError as error:
+        assert str(copy) in str(error), (kind, error)
+    else:
+        found, wanted = everything(copy), everything(path)
+        assert all(np.array_equal(found[name], wanted[name]) for name in wanted), kind
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -242,31 +283,53 @@ def test_damage_is_seen_and_recovered_from_or_refused(
 ) -> None:
     """Every kind of file, damaged in every way: `check` names it, and a run goes on to the same bits or not at all."""
     path, _ = straight
+    assert len(kinds(path)) >= 15
     for number, (kind, file) in enumerate(kinds(path).items()):
         copy = tmp_path / str(number)
         shutil.copytree(path, copy)
         DAMAGE[damage](copy / file)
-        heartbeat = kind == "/status.json"
         if kind in ("/config.toml", "/provenance.json") and damage == "removed":
             with pytest.raises(StoreError, match="no run folder"):
                 RunFolder.open(copy)
             continue
-        if not (heartbeat and damage == "removed"):
-            named = problems(copy)
-            # The newest checkpoint may be missing: a kill before it was in place looks the same, and costs a round.
-            harmless = kind.startswith("checkpoints/") and damage == "removed"
-            # A manifest that is gone is named by the folder that has lost its rows.
-            names = (file.stem, f"/{file.parent} has 0 rows")
-            assert any(name in text for text in named for name in names) or harmless, (kind, damage, named)
-        if kind != "/config.toml":
-            current(copy)
-        try:
-            go_on(copy)
-        except StoreError as error:
-            assert str(copy) in str(error), (kind, error)
-        else:
-            found, wanted = everything(copy), everything(path)
-            assert all(np.array_equal(found[name], wanted[name]) for name in wanted), kind
+        # A run may not have told of itself yet, and a kill before the newest checkpoint was in place looks the same
+        # as its loss, which costs a round.
+        harmless = damage == "removed" and kind in ("/status.json", "checkpoints/.npz")
+        assert named_by(problems(copy), file) or harmless, (kind, damage, problems(copy))
+        current(copy)
+        go_on_or_refuse(copy, path, go_on, kind)
+        if kind.startswith(("/results", "figures")):
+            assert problems(copy) == [], kind
+
+
+@pytest.mark.parametrize("whose", ["another run's", "an older state's"])
+def test_a_file_of_another_run_or_time_is_seen_and_not_used(
+    whose: str, straight: tuple[Path, int], others: dict[str, Path], go_on: Callable[[Path], Sweep], tmp_path: Path
+) -> None:
+    path = straight[0] if whose == "another run's" else others["longer"]
+    there = kinds(others[whose])
+    swapped = {kind: [(file, there[kind])] for kind, file in kinds(path).items()}
+    # A checkpoint and its hash fit each other wherever they come from.
+    swapped["checkpoint and hash"] = [*swapped["checkpoints/.npz"], *swapped["checkpoints/.sha256"]]
+    seen = []
+    for number, (kind, pairs) in enumerate(swapped.items()):
+        copy = tmp_path / str(number)
+        shutil.copytree(path, copy)
+        for file, other in pairs:
+            shutil.copy(others[whose] / other, copy / file)
+        if all((copy / file).read_bytes() == (path / file).read_bytes() for file, _ in pairs):
+            continue
+        # An old heartbeat says when it was; nothing is made of it.
+        harmless = kind == "/status.json" and whose == "an older state's"
+        file = pairs[0][0]
+        assert harmless or named_by(problems(copy), file) or kind == "/provenance.json", (kind, problems(copy))
+        if kind == "/provenance.json":
+            assert any("provenance.json" in text for text in problems(copy))
+        seen.append(kind)
+        current(copy)
+        go_on_or_refuse(copy, path, go_on, kind)
+    assert {"/provenance.json", "/config.toml", "rounds/manifest.json", "checkpoint and hash"} < set(seen)
+    assert len(seen) >= 12
 
 
 def test_two_writers_are_one_too_many(straight: tuple[Path, int]) -> None:

@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray
 from PIL import Image
+from runs import PROGRAM, command, options
 
 from tempernet import cli, config
 from tempernet.engine import Engine
@@ -40,28 +40,14 @@ SMALL = (
     "run.seed=7",
 )
 
+pytestmark = pytest.mark.usefixtures("shared_compilations")
+
 Run = tuple[Path, subprocess.CompletedProcess[str]]
-
-
-def command(*arguments: object, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    """`tempernet ARGUMENTS`, as installed beside this Python."""
-    program = Path(sys.executable).parent / "tempernet"
-    given = [str(program), *map(str, arguments)]
-    return subprocess.run(given, capture_output=True, text=True, timeout=timeout, check=False)
 
 
 def small(*settings: str) -> list[str]:
     """The options of a run of seconds."""
-    return [text for setting in (*SMALL, *settings) for text in ("--set", setting)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def shared_compilations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Programs that the command compiles are kept for the next test, which would compile them again."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
-        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
-        yield
+    return options((*SMALL, *settings))
 
 
 @pytest.fixture(scope="module")
@@ -161,9 +147,8 @@ def test_paper_protocol_as_json(tmp_path: Path) -> None:
 
 def test_a_stopped_run_goes_on_to_the_same_end(finished: Run, tmp_path: Path) -> None:
     folder, _ = finished
-    program = Path(sys.executable).parent / "tempernet"
-    options = ["sweep", "--out", str(tmp_path / "run"), *small("output.figures=false")]
-    with subprocess.Popen([program, *options], stderr=subprocess.PIPE, text=True) as process:
+    given = [PROGRAM, "sweep", "--out", str(tmp_path / "run"), *small("output.figures=false")]
+    with subprocess.Popen(given, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if line.startswith("burn-in"):
@@ -222,9 +207,9 @@ def test_own_data(tmp_path: Path) -> None:
     x = rng.normal(size=(120, 6)) + y[:, None]
     np.savez(tmp_path / "mine.npz", x_train=x[::2], y_train=y[::2], x_test=x[1::2], y_test=y[1::2])
     own = [s for s in SMALL if not s.startswith(("data.", "network."))]
-    options = [text for setting in (*own, "output.figures=false") for text in ("--set", setting)]
+    given = options((*own, "output.figures=false"))
     done = command(
-        "sweep", "--data", tmp_path / "mine.npz", "--network", "6-3-3", "--out", tmp_path / "run", "--json", *options
+        "sweep", "--data", tmp_path / "mine.npz", "--network", "6-3-3", "--out", tmp_path / "run", "--json", *given
     )
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)

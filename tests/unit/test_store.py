@@ -3,9 +3,14 @@
 import errno
 import io
 import json
+import os
 import signal
+import struct
 import subprocess
 import sys
+import threading
+import tracemalloc
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -160,6 +165,158 @@ def test_arrays_come_back_as_they_were() -> None:
     for name, array in arrays.items():
         np.testing.assert_array_equal(back[name], array)
         assert back[name].dtype == array.dtype and back[name].shape == array.shape
+
+
+def archive(*members: tuple[str, bytes], compression: int = zipfile.ZIP_STORED) -> bytes:
+    """An archive of these files."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as file:
+        for name, content in members:
+            file.writestr(name, content)
+    return buffer.getvalue()
+
+
+def claim(shape: tuple[int, ...], dtype: str = "<f8", content: bytes = b"") -> bytes:
+    """An npy file whose header claims a shape and a type, with other content."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(buffer, {"descr": dtype, "fortran_order": False, "shape": shape})
+    return buffer.getvalue() + content
+
+
+def overlapping() -> bytes:
+    """An archive whose directory names the same megabyte of zeros a thousand times."""
+    whole = archive(("x.npy", claim((2**17,), content=bytes(2**20))))
+    start = whole.index(b"PK\x01\x02")
+    end = whole.index(b"PK\x05\x06")
+    entry, tail = whole[start:end], bytearray(whole[end:])
+    tail[8:12] = struct.pack("<HH", 1000, 1000)
+    tail[12:16] = struct.pack("<I", 1000 * len(entry))
+    return whole[:start] + 1000 * entry + bytes(tail)
+
+
+HUGE = 2**40
+BOMBS = {
+    "a huge array": archive(("x.npy", claim((HUGE,)))),
+    "sizes whose product overflows": archive(("x.npy", claim((2**32, 2**32), content=bytes(8)))),
+    "a negative size": archive(("x.npy", claim((-1,), content=bytes(8)))),
+    "too few bytes": archive(("x.npy", claim((3,), content=bytes(16)))),
+    "too many bytes": archive(("x.npy", claim((3,), content=bytes(32)))),
+    "objects": archive(("x.npy", claim((1,), "|O", content=bytes(8)))),
+    "a subarray": archive(("x.npy", claim((1,), "|V8", content=bytes(8)))),
+    "a bomb of zeros": archive(("x.npy", claim((2**24,), content=bytes(2**27))), compression=zipfile.ZIP_DEFLATED),
+    "a compressed array": archive(("x.npy", claim((3,), content=bytes(24))), compression=zipfile.ZIP_BZIP2),
+    "the same bytes a thousand times": overlapping(),
+    "no array": archive(("x.npy", b"nonsense")),
+    "a header without an end": archive(("x.npy", b"\x93NUMPY\x01\x00\xff\xff{")),
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_what_claims_more_than_it_has_is_refused_before_it_is_allocated(bomb: str) -> None:
+    tracemalloc.start()
+    try:
+        with pytest.raises(StoreError, match=r"x\.npz is damaged: it is not an archive of arrays"):
+            files.unpack(Path("x.npz"), BOMBS[bomb])
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 2**22
+
+
+def test_an_archive_with_any_byte_changed_is_read_or_refused() -> None:
+    content = files.pack({"a": np.arange(5), "b": np.zeros((2, 3), np.float32)})
+    rng = np.random.default_rng(0)
+    for _ in range(3000):
+        changed = bytearray(content)
+        for position in rng.integers(len(content), size=rng.integers(1, 4)):
+            changed[position] = rng.integers(256)
+        try:
+            found = files.unpack(Path("x.npz"), bytes(changed))
+        except StoreError:
+            continue
+        assert sum(array.nbytes for array in found.values()) <= len(content)
+
+
+@pytest.mark.parametrize("depth", [500, 900, 990, 10_000, 1_000_000])
+def test_json_however_deep_is_read_or_refused(tmp_path: Path, depth: int) -> None:
+    path = tmp_path / "x.json"
+    path.write_text('{"a": ' + "[" * depth + "]" * depth + "}")
+    with pytest.raises(StoreError, match="is damaged"):
+        files.read_json(path)
+
+
+def test_files_that_are_far_too_large_are_not_read(tmp_path: Path) -> None:
+    """Sparse files of a terabyte: nothing of them is on disk, and nothing of them comes into memory."""
+    for name, read_fn in (("x.json", files.read_json), ("x.toml", files.read_text)):
+        (tmp_path / name).touch()
+        os.truncate(tmp_path / name, HUGE)
+        with pytest.raises(StoreError, match=rf"{name} is damaged: it has {HUGE} bytes, such a file has at most"):
+            read_fn(tmp_path / name)
+    records, checkpoints = written(tmp_path / "rounds", 3), saved(tmp_path / "checkpoints", 0, 1)
+    os.truncate(next((tmp_path / "rounds").glob("rounds-*")), HUGE)
+    os.truncate(tmp_path / "checkpoints" / "00000001.npz", HUGE)
+    assert "has not the" in records.verify()[0] and "bytes that manifest.json says" in records.verify()[0]
+    assert newest(checkpoints) == 0 and "00000001.npz is damaged" in checkpoints.latest()[1][0]
+    os.truncate(tmp_path / "checkpoints" / "00000000.sha256", HUGE)
+    assert newest(checkpoints) is None and "00000000.sha256 is damaged" in checkpoints.latest()[1][1]
+
+
+def test_a_file_of_another_run_is_named(tmp_path: Path) -> None:
+    one, two = begun(tmp_path / "one"), begun(tmp_path / "two")
+    assert one.run != two.run and RunFolder(one.path).run == one.run
+    for folder in (one, two):
+        folder.write_json(STATUS, {"done": 1})
+        records = folder.records
+        records.append("rounds", row(0))
+        records.flush()
+        folder.checkpoints.save({"x": np.zeros(1)}, {"round": 1})
+        folder.unlock()
+    for name in (STATUS, CONFIG, "rounds/manifest.json", "checkpoints/00000000.npz", "checkpoints/00000000.sha256"):
+        (one.path / name).write_bytes((two.path / name).read_bytes())
+    message = f"belongs to another run: it carries the id {two.run}, and the provenance.json beside it {one.run}"
+    with pytest.raises(StoreError, match=rf"status\.json {message}"):
+        one.read_json(STATUS)
+    with pytest.raises(StoreError, match=rf"config\.toml {message}"):
+        _ = one.settings
+    with pytest.raises(StoreError, match=rf"manifest\.json {message}"):
+        _ = one.records
+    found, complaints = one.checkpoints.latest()
+    assert found is None and message in complaints[0]
+
+
+def test_a_run_from_before_there_were_ids_is_read_and_goes_on(tmp_path: Path) -> None:
+    files.write_json(tmp_path / PROVENANCE, {"seed": 1})
+    folder = RunFolder(tmp_path)
+    assert folder.run is None
+    folder.write_settings(Settings())
+    folder.write_json(PROVENANCE, folder.read_json(PROVENANCE))
+    folder.checkpoints.save({"x": np.zeros(1)}, {"round": 1})
+    found, complaints = RunFolder(tmp_path).checkpoints.latest()
+    assert found is not None and complaints == [] and RunFolder(tmp_path).outdated(found) == []
+    assert RunFolder(tmp_path).settings == Settings() and RunFolder(tmp_path).run is None
+
+
+def test_an_older_checkpoint_under_a_newer_name_is_passed_over(tmp_path: Path) -> None:
+    checkpoints = saved(tmp_path, 0, 1, 2)
+    for suffix in ("npz", "sha256"):
+        (tmp_path / f"00000002.{suffix}").write_bytes((tmp_path / f"00000000.{suffix}").read_bytes())
+    assert newest(checkpoints) == 1
+    assert "00000002.npz holds another checkpoint, number 0" in checkpoints.latest()[1][0]
+
+
+def test_a_vanished_folder_is_not_made_again(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"cannot make the folder .*gone/checkpoints: No such file"):
+        Checkpoints(tmp_path / "gone" / "checkpoints").save({"x": np.zeros(1)}, {})
+    assert not (tmp_path / "gone").exists()
+
+
+@pytest.mark.parametrize("left", [CONFIG + ".part", PROVENANCE + ".part", PROVENANCE, LOCK])
+def test_a_run_that_was_killed_before_it_had_begun_can_be_begun_again(tmp_path: Path, left: str) -> None:
+    files.write_json(tmp_path / left, {"run": "00"})
+    RunFolder.create(tmp_path).unlock()
+    (tmp_path / CONFIG).write_text("mine")
+    with pytest.raises(StoreError, match="not empty"):
+        RunFolder.create(tmp_path)
 
 
 def test_objects_are_not_written() -> None:
@@ -384,6 +541,10 @@ def test_a_damaged_chunk_is_seen(tmp_path: Path, how: str) -> None:
         (lambda m: m["chunks"][0].pop("sha256"), "does not list chunks"),
         (lambda m: m["chunks"][0].update(rows="3"), "does not list chunks"),
         (lambda m: m["chunks"][0].update(rows=-1), "does not list chunks"),
+        (lambda m: m["chunks"][0].update(rows=2**62), "does not list chunks"),
+        (lambda m: m["chunks"][0].update(rows=True), "does not list chunks"),
+        (lambda m: m["chunks"][0].update(bytes=-1), "does not list chunks"),
+        (lambda m: m.update(run="of another"), "belongs to another run"),
         (lambda m: m["chunks"][0].update(file="../elsewhere.npz"), "does not list chunks"),
     ],
 )
@@ -564,7 +725,7 @@ def test_only_a_run_can_be_opened(tmp_path: Path) -> None:
     folder = RunFolder.open(tmp_path / "run")
     assert folder.records.load("rounds") == {} and folder.weights.length("weights") == 0
     assert folder.checkpoints.latest() == (None, [])
-    assert folder.read_json(PROVENANCE) == {"seed": 1}
+    assert folder.read_json(PROVENANCE) == {"seed": 1, "run": folder.run, "revision": 1}
     assert sorted((file.name, file.stat().st_mtime_ns) for file in (tmp_path / "run").iterdir()) == before
 
 
@@ -583,7 +744,7 @@ def test_lines_are_logged_with_the_time_and_sizes_are_counted(tmp_path: Path) ->
     (folder.path / "dangling").symlink_to(folder.path / "nowhere")
     assert folder.size() > size
     folder.write_json(STATUS, {"done": np.int64(3)})
-    assert folder.read_json(STATUS) == {"done": 3}
+    assert folder.read_json(STATUS) == {"done": 3, "run": folder.run}
     folder.unlock()
 
 
@@ -606,14 +767,29 @@ def test_a_second_process_cannot_write_until_the_first_has_died(tmp_path: Path) 
         for _ in range(2):
             with pytest.raises(StoreError, match=r"another process is writing to .*; wait for it or stop it first"):
                 folder.lock()
+        assert folder.is_being_written
         # Reading is free.
-        assert folder.read_json(PROVENANCE) == {"seed": 1}
+        assert folder.read_json(PROVENANCE)["seed"] == 1
         holder.send_signal(signal.SIGKILL)
         holder.wait()
+    assert not folder.is_being_written
     folder.lock()
     with pytest.raises(StoreError, match="another process"):
         RunFolder.open(tmp_path).lock()
     folder.unlock()
+    assert not folder.is_being_written and not RunFolder(tmp_path / "absent").is_being_written
+
+
+def test_a_look_at_the_lock_does_not_keep_a_writer_out(tmp_path: Path) -> None:
+    import fcntl
+
+    begun(tmp_path).unlock()
+    with (tmp_path / LOCK).open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        threading.Timer(0.15, lambda: fcntl.flock(looking, fcntl.LOCK_UN)).start()
+        folder = RunFolder.open(tmp_path)
+        folder.lock()
+        folder.unlock()
 
 
 def test_a_lock_that_cannot_be_made_is_a_store_error(tmp_path: Path) -> None:

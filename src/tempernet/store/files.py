@@ -7,10 +7,12 @@ import errno
 import hashlib
 import io
 import json
+import math
 import os
+import struct
 import zipfile
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,8 @@ from tempernet.errors import StoreError
 
 TEMPORARY = ".part"
 HASH = "sha256"
+MAX_TEXT = 64 * 2**20
+"""Bytes of the largest JSON or TOML file that is read: those of a run are a thousand times smaller."""
 
 before_write: Callable[[Path, str], None] | None = None
 """For tests only: called as (path, point) before each step of a write, to fail or to kill the process there."""
@@ -42,13 +46,13 @@ def write_atomic(path: Path, content: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             part.unlink()
-        raise StoreError(_complaint(path, len(content), error)) from error
+        raise StoreError(complaint(path, len(content), error)) from error
 
 
 def make_folder(path: Path) -> None:
-    """A folder and those above it, if they are not there."""
+    """A folder inside a run's, if it is not there; a run folder that has vanished is not made again."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(exist_ok=True)
     except OSError as error:
         raise StoreError(f"cannot make the folder {path}: {_reason(error)}") from error
 
@@ -58,10 +62,52 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def read_bytes(path: Path) -> bytes:
-    """The content of a file of a run folder."""
+def read_bytes(path: Path, limit: int = MAX_TEXT) -> bytes:
+    """The content of a file of a run folder that has at most `limit` bytes."""
+    with _reading(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > limit:
+            raise StoreError(f"{path} is damaged: it has {size} bytes, such a file has at most {limit}")
+        return file.read(limit)
+
+
+def read_hashed(path: Path, digest: str, size: int | None, where: str) -> bytes:
+    """The content of a file with this SHA-256 and size, looked at before it is taken into memory.
+
+    `where` is the file that says so.
+    """
+    with _reading(path) as file:
+        if size is not None and os.fstat(file.fileno()).st_size != size:
+            raise StoreError(f"{path} is damaged: it has not the {size} bytes that {where} says")
+        if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+            raise StoreError(f"{path} is damaged: its hash is not the one in {where}")
+        file.seek(0)
+        return file.read()
+
+
+def must_have_hash(path: Path, digest: str, where: str) -> None:
+    """Refuse a file that has not the SHA-256 that `where` says."""
+    with _reading(path) as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != digest:
+            raise StoreError(f"{path} is damaged or was changed: its hash is not the one in {where}")
+
+
+def remove(path: Path) -> None:
+    """Remove a file, if it is there."""
     try:
-        return path.read_bytes()
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot remove {path}: {_reason(error)}; check the folder and its permissions") from error
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[BufferedReader]:
+    """A file opened to read, with what goes wrong as a StoreError."""
+    try:
+        with path.open("rb") as file:
+            yield file
+    except StoreError:
+        raise
     except OSError as error:
         raise StoreError(f"cannot read {path}: {_reason(error)}") from error
 
@@ -77,14 +123,14 @@ def read_json(path: Path) -> dict[str, Any]:
     """A JSON object that `write_json` wrote, without its hash."""
     try:
         value = json.loads(read_bytes(path))
+        if not isinstance(value, dict):
+            raise StoreError(f"{path} is damaged: it holds a {type(value).__name__}, not an object")
+        if value.pop(HASH, None) != _json_hash(value):
+            raise StoreError(
+                f"{path} is damaged or was changed: its content does not have the hash that it was written with"
+            )
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{path} is damaged: it is not JSON ({error})") from error
-    if not isinstance(value, dict):
-        raise StoreError(f"{path} is damaged: it holds a {type(value).__name__}, not an object")
-    if value.pop(HASH, None) != _json_hash(value):
-        raise StoreError(
-            f"{path} is damaged or was changed: its content does not have the hash that it was written with"
-        )
     return value
 
 
@@ -115,17 +161,59 @@ def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
     return buffer.getvalue()
 
 
-_DAMAGE = (TypeError, ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError)
+_DAMAGE = (ValueError, EOFError, KeyError, zipfile.BadZipFile, RuntimeError, SyntaxError, struct.error)
 """What reading an archive raises when it is none, in part or wholly."""
 
 
 def unpack(path: Path, content: bytes) -> dict[str, np.ndarray]:
-    """The arrays of an npz archive; pickled objects are refused."""
+    """The arrays of an npz archive that `pack` made, none of them larger than what is there of it.
+
+    Pickled objects and compressed members are refused, before anything is allocated.
+    """
     try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+            if sum(member.file_size for member in members) > len(content):
+                raise ValueError("its members claim more bytes than it has")
+            return {member.filename.removesuffix(".npy"): _member(archive, member) for member in members}
     except _DAMAGE as error:
         raise StoreError(f"{path} is damaged: it is not an archive of arrays ({error})") from error
+
+
+def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
+    """One array; its header must fit the bytes that follow it."""
+    if member.compress_type != zipfile.ZIP_STORED:
+        raise ValueError(f"{member.filename} is compressed")
+    data = io.BytesIO(archive.read(member))
+    if np.lib.format.read_magic(data) != (1, 0):
+        raise ValueError(f"{member.filename} is no npy file of version 1.0")
+    shape, fortran, dtype = np.lib.format.read_array_header_1_0(data)
+    if dtype.kind not in "biuf":
+        raise ValueError(f"{member.filename} holds {dtype}, not numbers")
+    left = member.file_size - data.tell()
+    # Python's integers, which do not overflow.
+    claimed = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or claimed != left:
+        raise ValueError(f"{member.filename} claims {claimed} bytes and has {left}")
+    array = np.frombuffer(data.getvalue(), dtype, offset=data.tell())
+    return array.reshape(shape, order="F" if fortran else "C").copy()
+
+
+def must_be_of_run(path: Path, found: Any, run: str | None) -> None:
+    """Refuse a file that carries another run's id than the folder's provenance."""
+    if found != run:
+        raise StoreError(
+            f"{path} belongs to another run: it carries the id {found}, and the provenance.json beside it {run}; "
+            f"put back the one that was replaced"
+        )
+
+
+def other_version(path: Path, found: Any, read: int) -> str:
+    """The complaint about a file of another version than this program reads."""
+    return (
+        f"{path} has version {found!r}; this tempernet reads {read}: use the tempernet that wrote it, which "
+        f"provenance.json names"
+    )
 
 
 def plain(value: Any) -> Any:
@@ -143,11 +231,17 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _complaint(path: Path, size: int, error: OSError) -> str:
+def complaint(path: Path, size: int, error: OSError) -> str:
+    """What went wrong with a write of `size` bytes, and what to do."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return (
             f"the disk is full: {path} needs {size / 1e6:.2f} MB; free some space and continue the run, "
             f"the last checkpoint is whole"
+        )
+    if error.errno == errno.EFBIG:
+        return (
+            f"{path} needs {size / 1e6:.2f} MB, more than the limit on the size of a file (ulimit -f); raise it and "
+            f"continue the run, the last checkpoint is whole"
         )
     return f"cannot write {path} ({size / 1e6:.2f} MB): {_reason(error)}; check the folder and its permissions"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import re
+import secrets
 import time
 import tomllib
 from pathlib import Path
@@ -11,12 +13,15 @@ from typing import IO, Any
 from tempernet import config
 from tempernet.errors import ConfigError, StoreError
 from tempernet.store import files
-from tempernet.store.checkpoints import Checkpoints
+from tempernet.store.checkpoints import Checkpoint, Checkpoints
 from tempernet.store.records import Records
 
 CONFIG, PROVENANCE, STATUS, LOG, LOCK = "config.toml", "provenance.json", "status.json", "log.txt", "lock"
 RESULTS, RESULTS_NC, FIGURES = "results.json", "results.nc", "figures"
 QUADRATIC = "quadratic.json"
+LOCK_TRIES = 10
+RUN, REVISION = "run", "revision"
+"""What a file says of the run it belongs to, and how often it was written."""
 
 
 def is_run(path: Path) -> bool:
@@ -25,9 +30,10 @@ def is_run(path: Path) -> bool:
 
 
 def must_be_empty(path: Path) -> None:
-    """Refuse a folder that is not empty; a lock alone is what a run leaves that failed before it began."""
+    """Refuse a folder that is not empty, but for what a run leaves that ended before it had begun."""
+    left = {LOCK, PROVENANCE, PROVENANCE + files.TEMPORARY, CONFIG + files.TEMPORARY}
     try:
-        occupied = path.exists() and any(entry.name != LOCK for entry in path.iterdir())
+        occupied = path.exists() and any(entry.name not in left for entry in path.iterdir())
     except OSError as error:
         raise StoreError(f"cannot use the folder {path}: {error.strerror}; choose another with --out") from error
     if occupied:
@@ -35,11 +41,18 @@ def must_be_empty(path: Path) -> None:
 
 
 class RunFolder:
-    """Paths and parts of a run folder. `create` and `lock` are for the writer; opening one to read changes nothing."""
+    """Paths and parts of a run folder. `create` and `lock` are for the writer; opening one to read changes nothing.
+
+    Every file carries the id of the run, which is drawn once and written into provenance.json; one that carries another
+    is refused. What is written again when a run goes on, settings and provenance, also has a revision, and a
+    checkpoint holds those of its time: an older one that was put back is seen.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock: IO[str] | None = None
+        self._run: tuple[str | None] | None = None
+        self._revisions: dict[str, int] = {}
 
     @classmethod
     def create(cls, path: Path) -> RunFolder:
@@ -70,14 +83,35 @@ class RunFolder:
             lock = (self.path / LOCK).open("a+")
         except OSError as error:
             raise StoreError(f"cannot write to {self.path}: {error.strerror}") from error
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            lock.close()
-            if isinstance(error, BlockingIOError):
-                raise StoreError(f"another process is writing to {self.path}; wait for it or stop it first") from error
-            raise StoreError(f"cannot lock {self.path}: {error.strerror}") from error
+        for left in reversed(range(LOCK_TRIES)):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                # A reader may be looking whether there is a writer, which takes it a moment.
+                if not left:
+                    lock.close()
+                    complaint = f"another process is writing to {self.path}; wait for it or stop it first"
+                    raise StoreError(complaint) from error
+                time.sleep(0.05)
+            except OSError as error:
+                lock.close()
+                raise StoreError(f"cannot lock {self.path}: {error.strerror}") from error
         self._lock = lock
+
+    @property
+    def is_being_written(self) -> bool:
+        """Whether a process has the lock."""
+        import fcntl
+
+        try:
+            with (self.path / LOCK).open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
 
     def unlock(self) -> None:
         """Let others write."""
@@ -86,29 +120,56 @@ class RunFolder:
             self._lock = None
 
     @property
+    def run(self) -> str | None:
+        """The id of the run; None for one from before there were ids. Drawn if the run is not there yet."""
+        if self._run is None:
+            path = self.path / PROVENANCE
+            self._run = (files.read_json(path).get(RUN) if path.exists() else secrets.token_hex(8),)
+        return self._run[0]
+
+    @property
     def records(self) -> Records:
         """What the rounds recorded."""
-        return Records(self.path / "rounds")
+        return Records(self.path / "rounds", self.run)
 
     @property
     def weights(self) -> Records:
         """Thinned samples of the weights."""
-        return Records(self.path / "weights")
+        return Records(self.path / "weights", self.run)
 
     @property
     def checkpoints(self) -> Checkpoints:
         """The last complete states."""
-        return Checkpoints(self.path / "checkpoints")
+        return Checkpoints(self.path / "checkpoints", self.run, self._revisions)
+
+    def outdated(self, checkpoint: Checkpoint) -> list[str]:
+        """Files that are older than they were when this checkpoint was written: put back from an earlier state."""
+        return [
+            f"{self.path / name} is from an earlier state of the run, revision {found} where the newest checkpoint "
+            f"was written beside {revision}"
+            for name, revision in checkpoint.meta.get("revisions", {}).items()
+            if (found := self._revision(name)) < revision
+        ]
+
+    def _revision(self, name: str) -> int:
+        """Of settings or provenance as they are on disk; 0 if they are not there, or from before there were any."""
+        path = self.path / name
+        if not path.exists():
+            return 0
+        if name == CONFIG:
+            return _stamp(files.read_text(path))[1]
+        return int(files.read_json(path).get(REVISION, 0))
 
     @property
     def fit(self) -> Checkpoints:
         """The quadratic of a bridge, and how far its fit is."""
-        return Checkpoints(self.path / "fit")
+        return Checkpoints(self.path / "fit", self.run, self._revisions)
 
     @property
     def settings(self) -> Any:
         """The run's settings, of the kind that its task has."""
         text = files.read_text(self.path / CONFIG)
+        files.must_be_of_run(self.path / CONFIG, _stamp(text)[0], self.run)
         try:
             return config.settings_from(tomllib.loads(text))
         except (tomllib.TOMLDecodeError, ConfigError) as error:
@@ -116,24 +177,33 @@ class RunFolder:
 
     def write_settings(self, settings: config.TaskSettings) -> None:
         """The resolved settings, as `config.toml`."""
-        files.write_text(self.path / CONFIG, config.to_toml(settings))
+        revision = self._revision(CONFIG) + 1
+        files.write_text(self.path / CONFIG, f"{config.to_toml(settings)}# run {self.run} revision {revision}\n")
+        self._revisions[CONFIG] = revision
 
     def write_json(self, name: str, value: Any) -> None:
-        """Atomically."""
-        files.write_json(self.path / name, value)
+        """Atomically, with the id of the run."""
+        content = {**value, RUN: self.run}
+        if name == PROVENANCE:
+            content[REVISION] = self._revision(PROVENANCE) + 1
+        files.write_json(self.path / name, content)
+        if name == PROVENANCE:
+            self._revisions[name] = content[REVISION]
 
     def read_json(self, name: str) -> dict[str, Any]:
-        """A JSON object of the folder."""
-        return files.read_json(self.path / name)
+        """A JSON object of the folder, which must be of this run."""
+        value = files.read_json(self.path / name)
+        files.must_be_of_run(self.path / name, value.get(RUN), self.run)
+        return value
 
     def log(self, line: str) -> None:
         """Append a line with the time to log.txt."""
-        stamp = time.strftime("%Y-%m-%d %H:%M:%S")
+        text = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n"
         try:
             with (self.path / LOG).open("a", encoding="utf-8") as file:
-                file.write(f"{stamp} {line}\n")
+                file.write(text)
         except OSError as error:
-            raise StoreError(f"cannot write {self.path / LOG}: {error.strerror}") from error
+            raise StoreError(files.complaint(self.path / LOG, len(text), error)) from error
 
     def size(self) -> int:
         """Bytes of all files."""
@@ -143,3 +213,11 @@ class RunFolder:
             with contextlib.suppress(OSError):
                 total += file.stat().st_size if file.is_file() else 0
         return total
+
+
+def _stamp(text: str) -> tuple[str | None, int]:
+    """The run's id and the revision that the settings carry in a comment, if they do."""
+    found = re.search(r"^# run (None|[0-9a-f]+) revision (\d+)$", text, re.MULTILINE)
+    if not found:
+        return None, 0
+    return None if found[1] == "None" else found[1], int(found[2])

@@ -7,9 +7,9 @@ side in a folder, each with its own chunks: `rounds` has an entry every round, `
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,13 +20,17 @@ MANIFEST = "manifest.json"
 VERSION = 1
 FULL = 256
 """Rows from which on a chunk is left alone."""
+RETRIES = 100
+"""How often a reader begins again because a writer was faster."""
+
+_T = TypeVar("_T")
 
 
 class Records:
     """The chunks in a folder. Rows are buffered in memory until `flush`, which makes them part of the manifest."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, run: str | None = None) -> None:
+        self.folder, self.run = folder, run
         self._buffer: dict[str, list[dict[str, np.ndarray]]] = {}
         self._replaced: list[Path] = []
         self._chunks: list[dict[str, Any]] = self._read_manifest() if (folder / MANIFEST).exists() else []
@@ -75,6 +79,9 @@ class Records:
 
     def load(self, series: str, skip: int = 0) -> dict[str, np.ndarray]:
         """All rows of a series on disk from row `skip` on, stacked: name -> (rows, ...). Empty if there are none."""
+        return self._settled(lambda: self._load(series, skip))
+
+    def _load(self, series: str, skip: int) -> dict[str, np.ndarray]:
         parts, start = [], 0
         for chunk in self._chunks:
             if chunk["series"] != series:
@@ -116,13 +123,33 @@ class Records:
 
     def verify(self) -> list[str]:
         """What is wrong with the chunks that the manifest names; empty if nothing is."""
-        problems = []
-        for chunk in self._chunks:
+        found: list[str] = []
+
+        def read_all() -> None:
+            found.clear()
+            for chunk in self._chunks:
+                try:
+                    self._read_chunk(chunk)
+                except StoreError as error:
+                    found.append(str(error))
+            if found:
+                raise StoreError(found[0])
+
+        with contextlib.suppress(StoreError):
+            self._settled(read_all)
+        return found
+
+    def _settled(self, read_fn: Callable[[], _T]) -> _T:
+        """What `read_fn` gives; read again if it fails on chunks that a writer has replaced in the meantime."""
+        for _ in range(RETRIES):
             try:
-                self._read_chunk(chunk)
-            except StoreError as error:
-                problems.append(str(error))
-        return problems
+                return read_fn()
+            except StoreError:
+                now = self._read_manifest()
+                if now == self._chunks:
+                    raise
+                self._chunks = now
+        return read_fn()
 
     def _write_chunk(self, series: str, start: int, rows: Mapping[str, Sequence[Any] | np.ndarray]) -> dict[str, Any]:
         """A chunk of the rows from `start` on, named by its first row and the one after its last."""
@@ -131,7 +158,13 @@ class Records:
         content = files.pack(arrays)
         name = f"{series}-{start:08d}-{start + number:08d}.npz"
         files.write_atomic(self.folder / name, content)
-        return {"file": name, "series": series, "rows": number, "sha256": files.sha256(content)}
+        return {
+            "file": name,
+            "series": series,
+            "rows": number,
+            "bytes": len(content),
+            "sha256": files.sha256(content),
+        }
 
     def _remove(self, unwanted: list[Path]) -> None:
         """Remove files, but for those that the manifest names: a name may have been taken again."""
@@ -141,16 +174,14 @@ class Records:
                 file.unlink()
 
     def _commit(self, chunks: list[dict[str, Any]]) -> None:
-        files.write_json(self.folder / MANIFEST, {"version": VERSION, "chunks": chunks})
+        files.write_json(self.folder / MANIFEST, {"version": VERSION, "run": self.run, "chunks": chunks})
         self._chunks = chunks
 
     def _read_chunk(self, chunk: dict[str, Any]) -> dict[str, np.ndarray]:
         path = self.folder / chunk["file"]
-        content = files.read_bytes(path)
-        if files.sha256(content) != chunk["sha256"]:
-            raise StoreError(f"{path} is damaged: its hash is not the one in {MANIFEST}")
+        content = files.read_hashed(path, chunk["sha256"], chunk.get("bytes"), MANIFEST)
         arrays = files.unpack(path, content)
-        if any(len(array) != chunk["rows"] for array in arrays.values()):
+        if not arrays or any(array.shape[:1] != (chunk["rows"],) for array in arrays.values()):
             raise StoreError(f"{path} is damaged: it has not the {chunk['rows']} rows that {MANIFEST} says")
         return arrays
 
@@ -158,7 +189,8 @@ class Records:
         path = self.folder / MANIFEST
         manifest = files.read_json(path)
         if manifest.get("version") != VERSION:
-            raise StoreError(f"{path} has version {manifest.get('version')!r}; this tempernet reads {VERSION}")
+            raise StoreError(files.other_version(path, manifest.get("version"), VERSION))
+        files.must_be_of_run(path, manifest.get("run"), self.run)
         chunks = manifest.get("chunks")
         if not isinstance(chunks, list) or not all(_is_chunk(chunk) for chunk in chunks):
             raise StoreError(f"{path} is damaged: it does not list chunks")
@@ -166,8 +198,10 @@ class Records:
 
 
 def _is_chunk(chunk: Any) -> bool:
-    kinds = {"file": str, "series": str, "rows": int, "sha256": str}
-    if not isinstance(chunk, dict) or set(chunk) != set(kinds):
+    kinds = {"file": str, "series": str, "rows": int, "bytes": int, "sha256": str}
+    if not isinstance(chunk, dict) or not set(kinds) - {"bytes"} <= set(chunk) <= set(kinds):
         return False
-    good = all(isinstance(chunk[key], kind) for key, kind in kinds.items())
-    return good and chunk["rows"] > 0 and Path(chunk["file"]).name == chunk["file"]
+    good = all(type(value) is kinds[key] for key, value in chunk.items())
+    # A row has at least a byte.
+    most = chunk.get("bytes", files.MAX_TEXT)
+    return good and 0 < chunk["rows"] <= most and Path(chunk["file"]).name == chunk["file"]

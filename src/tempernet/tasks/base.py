@@ -26,7 +26,7 @@ from tempernet.integrator import Point
 from tempernet.rounds import State
 from tempernet.store import RunFolder
 from tempernet.store.checkpoints import Checkpoint
-from tempernet.store.folder import CONFIG, PROVENANCE, STATUS
+from tempernet.store.folder import CONFIG, PROVENANCE, STATUS, is_run
 from tempernet.target import uninformed_loss
 from tempernet.tasks.problem import Problem, model_hash
 
@@ -79,6 +79,10 @@ class Task:
 
     engine: Engine
 
+    def run(self) -> None:
+        """From where the folder is to the end."""
+        raise NotImplementedError
+
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays of a checkpoint."""
         raise NotImplementedError
@@ -95,18 +99,18 @@ class Task:
 
     def begun_tile(self) -> int | None:
         """The tile that the run began with: it sets the order of additions. None for a new run."""
-        begun = (self.folder.path / PROVENANCE).exists()
+        begun = is_run(self.folder.path)
         return int(self.folder.read_json(PROVENANCE)["tile"]) if begun else None
 
     def note_start(self) -> None:
         """Write the settings and where the run comes from."""
-        self.folder.write_settings(self.base_settings)
         self.folder.write_json(PROVENANCE, provenance(self.base_settings, self.problem, self.engine))
+        self.folder.write_settings(self.base_settings)
         self.folder.log(f"started, {self.engine.num_replicas} replicas, protocol {self.base_settings.protocol}")
 
     def note_start_once(self) -> None:
         """For a task that works before its first checkpoint: a start that was noted already stays."""
-        if not (self.folder.path / PROVENANCE).exists():
+        if not is_run(self.folder.path):
             self.note_start()
 
     def restored(self) -> bool:
@@ -118,7 +122,7 @@ class Task:
             return False
         for problem in problems:
             self.warn(f"{problem}; going back to the checkpoint before, at round {found.meta['round']}")
-        damaged = [*self.records.verify(), *self.kept.verify()]
+        damaged = [*self.folder.outdated(found), *self.records.verify(), *self.kept.verify()]
         if damaged:
             raise StoreError(
                 f"{damaged[0]}; put the file back, or begin a new run: without it the averages would be wrong"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 from tempernet import evidence_results, results
 from tempernet.errors import StoreError
 from tempernet.formatting import duration
-from tempernet.store import RunFolder
-from tempernet.store.folder import PROVENANCE, QUADRATIC, RESULTS, STATUS
+from tempernet.store import RunFolder, outcome
+from tempernet.store.folder import PROVENANCE, QUADRATIC, STATUS
 from tempernet.store.records import Records
 
 
@@ -21,13 +22,20 @@ def current(path: Path) -> dict[str, Any]:
         told = folder.read_json(STATUS)
     except StoreError as error:
         told = {"phase": "unknown", "warnings": [str(error)]}
+    warnings = list(told.get("warnings", []))
     try:
         found = load(path, folder.settings.task)
         verdict, finished = found.verdict.headline, found.finished
+        _, passed_over = folder.checkpoints.latest()
+        warnings += [f"{problem}; the checkpoint before it counts" for problem in passed_over]
     except StoreError as error:
         verdict, finished = f"none yet: {error}", False
-    checkpoints = sorted((path / "checkpoints").glob("*.npz"))
-    age = time.time() - checkpoints[-1].stat().st_mtime if checkpoints else None
+    age = None
+    # A writer may replace the newest checkpoint at any moment.
+    with contextlib.suppress(OSError):
+        times = [file.stat().st_mtime for file in (path / "checkpoints").glob("*.npz")]
+        age = time.time() - max(times) if times else None
+    told = {**told, "warnings": warnings}
     return {**told, "verdict": verdict, "finished": finished, "checkpoint_age": age, "bytes": folder.size()}
 
 
@@ -66,17 +74,21 @@ def problems(path: Path) -> list[str]:
             found.append(str(error))
             return None
 
-    tried(lambda: folder.settings)
-    tried(lambda: folder.read_json(PROVENANCE))
-    for name in (STATUS, RESULTS, QUADRATIC):
+    if tried(lambda: folder.read_json(PROVENANCE)) is None:
+        # Without it nothing says which run the other files should be of.
+        return found
+    settings = tried(lambda: folder.settings)
+    for name in (STATUS, QUADRATIC):
         if (path / name).exists():
             tried(lambda name=name: folder.read_json(name))
+    # The checkpoint before the records: a writer at work may only add to them.
+    newest, _ = folder.checkpoints.latest()
+    found += folder.outdated(newest) if newest is not None and settings is not None else []
     records: Records | None = tried(lambda: folder.records)
     weights: Records | None = tried(lambda: folder.weights)
     for part in (records, weights):
         found += part.verify() if part is not None else []
     found += folder.checkpoints.verify() + folder.fit.verify()
-    newest, _ = folder.checkpoints.latest()
     if newest is not None:
         wanted = [(records, name, rows) for name, rows in newest.meta["series"].items()]
         for part, name, rows_wanted in [*wanted, (weights, "weights", newest.meta["weights"])]:
@@ -86,4 +98,8 @@ def problems(path: Path) -> list[str]:
                 )
     elif records is not None and records.length("rounds"):
         found.append(f"{path / 'checkpoints'} has no whole checkpoint, but rounds were recorded")
+    # A writer removes the results before it writes them again.
+    if records is not None and settings is not None and not folder.is_being_written:
+        finished = newest is not None and bool(newest.meta["finished"])
+        found += outcome.problems(path, newest.meta["round"] if newest is not None else None, finished)
     return found

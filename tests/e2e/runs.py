@@ -1,0 +1,47 @@
+"""Runs for the tests of this folder: the command in a process, and whether two runs are the same to the bit."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from tempernet.store import RunFolder
+from tempernet.tasks.status import problems
+
+PROGRAM = str(Path(sys.executable).parent / "tempernet")
+
+
+def command(*arguments: object, timeout: float = 300, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+    """`tempernet ARGUMENTS`, as installed beside this Python; `before` is a command that ends by becoming it."""
+    given = [*before, PROGRAM, *map(str, arguments)]
+    return subprocess.run(given, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def options(settings: Sequence[str]) -> list[str]:
+    """Settings as options of the command."""
+    return [text for setting in settings for text in ("--set", setting)]
+
+
+def everything(path: Path) -> dict[str, np.ndarray]:
+    """All that a run recorded, and where it ended."""
+    folder = RunFolder(path)
+    found: dict[str, np.ndarray] = {}
+    for records, names in ((folder.records, ("rounds", "scores", "full")), (folder.weights, ("weights",))):
+        for series in names:
+            found |= {f"{series}.{name}": array for name, array in records.load(series).items()}
+    checkpoint, _ = folder.checkpoints.latest()
+    assert checkpoint is not None and checkpoint.meta["finished"]
+    return found | {f"end.{name}": array for name, array in checkpoint.arrays.items()}
+
+
+def assert_same(path: Path, other: Path) -> None:
+    """Two finished runs have the same bits, and the first folder is whole."""
+    found, wanted = everything(path), everything(other)
+    assert sorted(found) == sorted(wanted)
+    for name, array in wanted.items():
+        assert found[name].dtype == array.dtype and np.array_equal(found[name], array), name
+    assert problems(path) == []

@@ -122,9 +122,9 @@ class Engine:
         dtype = jnp.result_type(*jax.tree.leaves(self.target.prior.like))
         return Rungs(jnp.asarray(path.coefficients, dtype), jnp.asarray(sizes, dtype), jnp.asarray(path.exact))
 
-    def init_weights(self) -> Weights:
-        """Starting weights of all replicas by the target's `init_fn` (leading axis R)."""
-        return self._draw(INIT, self.target.init_fn)
+    def init_weights(self, first: int = 0) -> Weights:
+        """Starting weights of all replicas by the target's `init_fn` (leading axis R), those of start `first` on."""
+        return self._draw(INIT, self.target.init_fn, first)
 
     def prior_weights(self) -> Weights:
         """Exact draws of the prior for all replicas (leading axis R)."""
@@ -341,9 +341,9 @@ class Engine:
     def _key(self, stream: int) -> Array:
         return jax.random.fold_in(jax.random.key(self.seed), stream)
 
-    def _draw(self, stream: int, draw_fn: Callable[[Array], Weights]) -> Weights:
+    def _draw(self, stream: int, draw_fn: Callable[[Array], Weights], first: int = 0) -> Weights:
         key = self._key(stream)
-        replicas = jnp.arange(self.num_replicas, dtype=jnp.int32)
+        replicas = jnp.arange(first, first + self.num_replicas, dtype=jnp.int32)
         return jax.jit(jax.vmap(lambda replica: draw_fn(jax.random.fold_in(key, replica))))(replicas)
 
     def _unpad(self, tree: Any) -> Any:

@@ -6,9 +6,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tempernet import evidence_results, results
+from tempernet import annealed, evidence_results, optimised, results
+from tempernet.annealed import Annealed
 from tempernet.errors import StoreError
 from tempernet.formatting import duration
+from tempernet.optimised import Optimised
 from tempernet.store import RunFolder
 from tempernet.store.folder import PROVENANCE, QUADRATIC, RESULTS, STATUS
 from tempernet.store.records import Records
@@ -23,7 +25,8 @@ def current(path: Path) -> dict[str, Any]:
         told = {"phase": "unknown", "warnings": [str(error)]}
     try:
         found = load(path, folder.settings.task)
-        verdict, finished = found.verdict.headline, found.finished
+        finished = found.finished
+        verdict = found.headline if isinstance(found, Annealed | Optimised) else found.verdict.headline
     except StoreError as error:
         verdict, finished = f"none yet: {error}", False
     checkpoints = sorted((path / "checkpoints").glob("*.npz"))
@@ -33,7 +36,8 @@ def current(path: Path) -> dict[str, Any]:
 
 def load(path: Path, task: str) -> Any:
     """The results of a run of any task."""
-    return {"sweep": results, "evidence": evidence_results}[task].load(path)
+    rooms: dict[str, Any] = {"sweep": results, "evidence": evidence_results, "anneal": annealed, "optimise": optimised}
+    return rooms[task].load(path)
 
 
 def rows(told: dict[str, Any]) -> list[tuple[str, str]]:
@@ -84,6 +88,6 @@ def problems(path: Path) -> list[str]:
                 found.append(
                     f"{part.folder} has {part.length(name)} rows of {name}, the newest checkpoint wants {rows_wanted}"
                 )
-    elif records is not None and records.length("rounds"):
+    elif records is not None and records.series:
         found.append(f"{path / 'checkpoints'} has no whole checkpoint, but rounds were recorded")
     return found

@@ -9,6 +9,7 @@ __version__ = version("tempernet")
 wait_for_late_devices()
 one_device_per_core()
 
+from tempernet.annealing import anneal  # noqa: E402
 from tempernet.data import mnist16, read_idx, read_indices, read_npz  # noqa: E402
 from tempernet.engine import Engine  # noqa: E402
 from tempernet.errors import ConfigError, DataError, NumericsError, StoreError, TempernetError  # noqa: E402
@@ -42,6 +43,7 @@ __all__ = [
     "TempernetError",
     "Tuning",
     "UniformBox",
+    "anneal",
     "from_equinox",
     "geometric_temperatures",
     "hold_out",

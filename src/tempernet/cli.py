@@ -65,6 +65,8 @@ class Task(StrEnum):
 
     sweep = "sweep"
     evidence = "evidence"
+    anneal = "anneal"
+    optimise = "optimise"
 
 
 class Format(StrEnum):
@@ -143,6 +145,70 @@ def compare(
         print(json.dumps(files.plain(document)))
     else:
         show_comparison(found, written)
+
+
+@app.command()
+def anneal(
+    settings_file: SettingsFile = None,
+    preset: PresetOption = None,
+    out: OutOption = None,
+    assignments: SetOption = None,
+    protocol: ProtocolOption = None,
+    data: DataOption = None,
+    network: NetworkOption = None,
+    patience: Annotated[int | None, typer.Option(help="Temperatures in a row with a risen validation loss.")] = None,
+    optimised: Annotated[Path | None, typer.Option(help="Folder of an optimise run to compare with.")] = None,
+    max_time: MaxTimeOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Cool many replicas until the validation error rises; go back to the network and the temperature of the least."""
+    options = {"cooling": {"patience": patience, "optimised": None if optimised is None else str(optimised)}}
+    settings = _resolve("anneal", settings_file, preset, protocol, assignments, data, network, options)
+    _run(settings, out or _new_folder(f"anneal-{settings.network.name}"), max_time, quiet, as_json)
+
+
+@app.command()
+def optimise(
+    settings_file: SettingsFile = None,
+    preset: PresetOption = None,
+    out: OutOption = None,
+    assignments: SetOption = None,
+    protocol: ProtocolOption = None,
+    data: DataOption = None,
+    network: NetworkOption = None,
+    keep: Annotated[int | None, typer.Option(help="Starts to keep: with E = 0, else the best.")] = None,
+    starts: Annotated[int | None, typer.Option(help="Starts at most.")] = None,
+    max_time: MaxTimeOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Minimise E from many independent starts: what sampling is compared with."""
+    options = {"optimise": {"keep": keep, "starts": starts}}
+    settings = _resolve("optimise", settings_file, preset, protocol, assignments, data, network, options)
+    _run(settings, out or _new_folder(f"optimise-{settings.network.name}"), max_time, quiet, as_json)
+
+
+@app.command()
+def predict(
+    run: RunDir,
+    data: Annotated[Path, typer.Option(help="An npz file with x and optionally y.")],
+    out: Annotated[Path, typer.Option(help="CSV file to write: a line an example.")],
+    temperature: Annotated[str, typer.Option(help='Of a sweep: "best", or a number; the nearest is taken.')] = "best",
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Predict new examples by the stored weights of a sweep, an anneal or an optimise run, as an ensemble."""
+    from tempernet.store import files
+    from tempernet.tasks.predict import document, predict_from, statements
+    from tempernet.terminal import show_lines
+
+    found = predict_from(run, data, temperature)
+    files.write_atomic(out, found.table.encode())
+    if as_json:
+        print(json.dumps(files.plain(document(found))))
+    elif not quiet:
+        show_lines(statements(found), [out])
 
 
 @app.command()
@@ -240,20 +306,28 @@ def check(run: RunDir) -> None:
 def plot(
     runs: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Run folders.")],
     out: Annotated[Path | None, typer.Option(help="Where to; default: `figures` in the first run folder.")] = None,
+    optimised: Annotated[
+        list[Path] | None, typer.Option(help="Folder of an optimise run, whose loss is a line; may be repeated.")
+    ] = None,
 ) -> None:
-    """Draw the figures of a run; of several, train and test loss against T in one figure."""
-    from tempernet import plots, results
-    from tempernet.store import outcome
+    """Draw the figures of a run; of several sweeps, train and test loss against T in one figure."""
+    from tempernet import annealed, plots, results
+    from tempernet.store import RunFolder, outcome
     from tempernet.store.folder import FIGURES
 
-    found = [results.load(run) for run in runs]
     folder = out or runs[0] / FIGURES
+    if len(runs) == 1 and not optimised and RunFolder.open(runs[0]).settings.task == "anneal":
+        written = plots.save(plots.cooling_figure(annealed.load(runs[0])), folder / "cooling")
+        print(f"written: {len(written)} files in {folder}")
+        return
+    found = [results.load(run) for run in runs]
+    beside = _beside(found, optimised or [])
     if len(found) == 1:
-        written = plots.draw_all(found[0], folder, _images(found[0]))
+        written = plots.draw_all(found[0], folder, _images(found[0]), beside)
         outcome.note_rewritten(runs[0], written)
     else:
         _make(folder)
-        written = plots.save(plots.loss_figure(found), folder / "fig3-loss-compared")
+        written = plots.save(plots.loss_figure(found, beside), folder / "fig3-loss-compared")
     print(f"written: {len(written)} files in {folder}")
 
 
@@ -318,7 +392,7 @@ def _resolve(
         said = {name: value for name, value in values.items() if value is not None}
         if said:
             extra[table] = extra.get(table, {}) | said
-    if task == "sweep" and preset is None and settings_file is None and not extra:
+    if task != "evidence" and preset is None and settings_file is None and data is None and network is None:
         preset = "quick"
     return config.resolve(
         task, preset=preset, file=settings_file, protocol=protocol, assignments=assignments or (), extra=extra
@@ -341,6 +415,10 @@ def _run(settings: Any, path: Path, max_time: str | None, quiet: bool, as_json: 
     max_seconds = None if max_time is None else seconds(max_time)
     settings = _settings_for(path, settings)
     problem = make_problem(settings)
+    if settings.task == "anneal":
+        from tempernet.tasks.anneal import check_comparable
+
+        check_comparable(settings, problem)
     folder = _folder(path)
     # Once more with the lock: another process may have begun a run here in the meantime.
     settings = _settings_for(path, settings)
@@ -369,44 +447,82 @@ def _run(settings: Any, path: Path, max_time: str | None, quiet: bool, as_json: 
 
 def _task_class(task: str) -> Any:
     """The class that runs a task; imported only when it is needed."""
+    from tempernet.tasks.anneal import Anneal
     from tempernet.tasks.evidence import evidence_task
+    from tempernet.tasks.optimise import Optimise
     from tempernet.tasks.sweep import Sweep
 
-    return {"sweep": Sweep, "evidence": evidence_task}[task]
+    return {"sweep": Sweep, "evidence": evidence_task, "anneal": Anneal, "optimise": Optimise}[task]
 
 
 def _finish_sweep(path: Path) -> Finished:
     from tempernet import plots, results
-    from tempernet.store import outcome
-    from tempernet.store.folder import FIGURES, RESULTS, RESULTS_NC
+    from tempernet.store.folder import FIGURES
     from tempernet.terminal import show
 
     found = results.load(path)
-    figures = found.settings.output.figures
-    draw_fn = (lambda: plots.draw_all(found, path / FIGURES, _images(found))) if figures else list
-    outcome.write(path, results.document(found), lambda: [*results.write_netcdf(found), *draw_fn()])
-    written = [path / name for name in (RESULTS, RESULTS_NC, *([FIGURES] if figures else []))]
+    written = _write(
+        found,
+        results.document(found),
+        lambda: plots.draw_all(found, path / FIGURES, _images(found)),
+        lambda: results.write_netcdf(found),
+    )
     return results.document(found), lambda: show(found, written)
 
 
 def _finish_evidence(path: Path) -> Finished:
     from tempernet import evidence_results, plots
     from tempernet.evidence_terminal import show_evidence
-    from tempernet.store import outcome
-    from tempernet.store.folder import FIGURES, RESULTS
+    from tempernet.store.folder import FIGURES
 
     found = evidence_results.load(path)
-
-    def draw() -> list[Path]:
-        return plots.save(plots.integrand_figure(found), path / FIGURES / "integrand")
-
-    figures = found.settings.output.figures
-    outcome.write(path, evidence_results.document(found), draw if figures else list)
-    written = [path / name for name in (RESULTS, *([FIGURES] if figures else []))]
-    return evidence_results.document(found), lambda: show_evidence(found, written)
+    document = evidence_results.document(found)
+    written = _write(found, document, lambda: plots.save(plots.integrand_figure(found), path / FIGURES / "integrand"))
+    return document, lambda: show_evidence(found, written)
 
 
-_FINISH: dict[str, Callable[[Path], Finished]] = {"sweep": _finish_sweep, "evidence": _finish_evidence}
+def _finish_anneal(path: Path) -> Finished:
+    from tempernet import annealed, plots
+    from tempernet.store.folder import FIGURES
+    from tempernet.terminal import show_lines
+
+    found = annealed.load(path)
+    document = annealed.document(found)
+    written = _write(found, document, lambda: plots.save(plots.cooling_figure(found), path / FIGURES / "cooling"))
+    return document, lambda: show_lines(annealed.statements(found), written)
+
+
+def _finish_optimise(path: Path) -> Finished:
+    from tempernet import optimised
+    from tempernet.terminal import show_lines
+
+    found = optimised.load(path)
+    written = _write(found, optimised.document(found), list)
+    return optimised.document(found), lambda: show_lines(optimised.statements(found), written)
+
+
+def _write(
+    found: Any,
+    document: dict[str, Any],
+    draw_fn: Callable[[], list[Path]],
+    write_fn: Callable[[], list[Path]] = list,
+) -> list[Path]:
+    """Write results.json, what `write_fn` writes, and figures unless they are not wanted; what to tell of them."""
+    from tempernet.store import outcome
+    from tempernet.store.folder import FIGURES
+
+    figures = draw_fn if found.settings.output.figures else list
+    written = outcome.write(found.path, document, lambda: [*write_fn(), *figures()])
+    # Figures are named by their folder.
+    return list(dict.fromkeys(file.parent if file.parent.name == FIGURES else file for file in written))
+
+
+_FINISH: dict[str, Callable[[Path], Finished]] = {
+    "sweep": _finish_sweep,
+    "evidence": _finish_evidence,
+    "anneal": _finish_anneal,
+    "optimise": _finish_optimise,
+}
 """Task -> write the results of a finished run; what `--json` prints, and what shows them."""
 
 
@@ -454,6 +570,26 @@ def _folder(path: Path) -> Any:
     folder = RunFolder.open(path)
     folder.lock()
     return folder
+
+
+def _beside(sweeps: list[Any], folders: list[Path]) -> dict[str, Any]:
+    """Optimise runs by the label of the sweep with the same network and data."""
+    from tempernet import optimised, plots
+
+    def about(run: Any) -> tuple[Any, ...]:
+        data = run.provenance["data"]
+        return run.settings.network, run.settings.data.indices, data["name"], data["n_train"]
+
+    labels = dict(zip([about(sweep) for sweep in sweeps], plots.run_labels(sweeps), strict=True))
+    found = {}
+    for run in map(optimised.load, folders):
+        if about(run) not in labels:
+            raise ConfigError(
+                f"--optimised {run.path} is {run.title}: no sweep given here has that network and data; draw it beside "
+                f"one that has"
+            )
+        found[labels[about(run)]] = run
+    return found
 
 
 def _images(found: Any) -> Any:

@@ -149,6 +149,56 @@ class Output(_Table):
     figures: bool = Field(default=True, description="draw figures at the end")
 
 
+class Cooling(_Table):
+    """The temperatures of a cooling, what is done at each, and when it stops."""
+
+    high: Positive = Field(default=100.0, description="highest temperature, where it begins")
+    low: Positive = Field(default=0.1, description="lowest temperature, where it ends if nothing stops it")
+    num: Annotated[int, Field(ge=2)] = Field(default=25, description="number of temperatures, a constant factor apart")
+    burn_in: Count = Field(default=5, description="rounds at each before those that count; they tune the step size")
+    rounds: Count = Field(default=10, description="rounds at each that count")
+    score_every: Count = Field(default=1, description="rounds between scores on validation examples")
+    patience: Count = Field(
+        default=3, description="temperatures in a row with a risen validation loss after which it stops"
+    )
+    optimised: str = Field(
+        default="", description="folder of an optimise run to compare with; empty: optimise as many as there are copies"
+    )
+
+
+class AnnealStart(Start):
+    """Where the replicas begin; minimisation is also what the result is compared with."""
+
+    weights: Literal["apart", "minimised", "prior"] = Field(
+        default="prior", description="draws of the prior are at home at high temperature"
+    )
+
+
+class AnnealRun(CommonRun):
+    """How much, and where."""
+
+    copies: Annotated[int, Field(ge=2)] = Field(default=8, description="replicas that cool side by side")
+
+
+class Optimise(_Table):
+    """Which minimisation, and how many starts."""
+
+    keep: Count = Field(default=100, description="stop once so many starts have E = 0, else keep the best so many")
+    starts: Count = Field(default=4000, description="starts at most")
+    minimiser: Literal["fire", "alg3"] = Field(default="fire", description="FIRE, or Alg. 3 as printed")
+    max_gradients: Count = Field(default=2000, description="budget of a start")
+    time_step: Positive = Field(default=0.01, description="time step to begin with")
+    tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
+        default=0.0, description="energy that counts as E = 0; 0 is reached in float32"
+    )
+
+
+class OptimiseRun(CommonRun):
+    """How much, and where."""
+
+    copies: Count = Field(default=50, description="starts that are minimised at once; the result does not depend on it")
+
+
 class TaskSettings(_Table):
     """What all tasks have in common."""
 
@@ -159,14 +209,19 @@ class TaskSettings(_Table):
     data: Data = Data()
     network: Network = Network()
     prior: Prior = Prior()
-    dynamics: Dynamics = Dynamics()
-    start: Start = Start()
-    tune: Tune = Tune()
     run: CommonRun = CommonRun()
     output: Output = Output()
 
 
-class LadderSettings(TaskSettings):
+class SamplingSettings(TaskSettings):
+    """What the tasks have in common that sample."""
+
+    dynamics: Dynamics = Dynamics()
+    start: Start = Start()
+    tune: Tune = Tune()
+
+
+class LadderSettings(SamplingSettings):
     """What the tasks have in common that sample a path of rungs."""
 
     run: LadderRun = LadderRun()
@@ -238,7 +293,29 @@ class EvidenceSettings(LadderSettings):
         return self.path.adaptive
 
 
-TASKS: dict[str, type[TaskSettings]] = {"sweep": Settings, "evidence": EvidenceSettings}
+class AnnealSettings(SamplingSettings):
+    """All settings of a cooling."""
+
+    task: Literal["anneal"] = Field(default="anneal", description="what the settings are for")
+    start: AnnealStart = AnnealStart()
+    cooling: Cooling = Cooling()
+    run: AnnealRun = AnnealRun()
+
+
+class OptimiseSettings(TaskSettings):
+    """All settings of an optimisation; the prior is only what the result is held against."""
+
+    task: Literal["optimise"] = Field(default="optimise", description="what the settings are for")
+    optimise: Optimise = Optimise()
+    run: OptimiseRun = OptimiseRun()
+
+
+TASKS: dict[str, type[TaskSettings]] = {
+    "sweep": Settings,
+    "evidence": EvidenceSettings,
+    "anneal": AnnealSettings,
+    "optimise": OptimiseSettings,
+}
 """The settings of each task."""
 
 
@@ -255,6 +332,12 @@ PAPER: dict[str, dict[str, dict[str, Any]]] = {
         "start": {"weights": "minimised"},
         "tune": {"low": 0.6, "high": 0.7},
     },
+    "anneal": {
+        "dynamics": {"walls": "reject", "jitter": 0.0, "masses": "unit"},
+        "start": {"minimiser": "alg3"},
+        "tune": {"low": 0.6, "high": 0.7},
+    },
+    "optimise": {"optimise": {"minimiser": "alg3", "tolerance": 0.0}},
 }
 """What the paper's protocol fixes in each task."""
 PAPER_NUMBERS: dict[str, dict[str, dict[str, Any]]] = {
@@ -304,7 +387,18 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
         for n in (50, 500)
     },
 }
-"""Name -> (what it is, the settings that differ from the defaults)."""
+"""Name -> (what it is, the settings of a sweep that differ from the defaults)."""
+
+OF_OTHER_TASKS: dict[str, dict[str, dict[str, Any]]] = {
+    "anneal": {
+        "quick": {
+            "cooling": {"high": 30.0, "low": 0.3, "num": 16, "burn_in": 40, "rounds": 60, "score_every": 6},
+            "start": {"max_gradients": 2000},
+        }
+    },
+    "optimise": {"quick": {"optimise": {"keep": 50, "starts": 500}}},
+}
+"""Task -> preset -> what it has besides the data, the network and whatever else it shares with a sweep."""
 
 
 def resolve(
@@ -322,7 +416,7 @@ def resolve(
     """
     given: dict[str, Any] = {}
     if preset is not None:
-        _merge(given, preset_settings(preset))
+        _merge(given, preset_settings(preset, task))
     if file is not None:
         _merge(given, read_toml(file, task))
     if given.setdefault("task", task) != task:
@@ -364,11 +458,17 @@ def settings_from(given: Mapping[str, Any]) -> Any:
     return settings
 
 
-def preset_settings(name: str) -> dict[str, Any]:
-    """The settings of a preset that differ from the defaults."""
+def preset_settings(name: str, task: str = "sweep") -> dict[str, Any]:
+    """The settings of a preset that differ from the defaults, as far as the task has them."""
     if name not in PRESETS:
         raise ConfigError(f"unknown preset {name!r}{_nearest(name, PRESETS)}; there are {', '.join(PRESETS)}")
-    return PRESETS[name][1]
+    known = TASKS[task]().model_dump()
+    shared = {
+        table: {key: value for key, value in values.items() if key in known[table]}
+        for table, values in PRESETS[name][1].items()
+        if table in known
+    }
+    return shared | OF_OTHER_TASKS.get(task, {}).get(name, {})
 
 
 def read_toml(path: Path, task: str = "sweep") -> dict[str, Any]:
@@ -493,11 +593,12 @@ def _first_problem(error: ValidationError) -> str:
 
 
 def _check_together(settings: TaskSettings) -> None:
-    tune = settings.tune
     if isinstance(settings, Settings):
         _check_ladder(settings.ladder)
-    if tune.low >= tune.high:
-        raise ConfigError(f"tune.low must be below tune.high, got {tune.low} and {tune.high}")
+    if isinstance(settings, AnnealSettings):
+        _check_cooling(settings.cooling)
+    if isinstance(settings, SamplingSettings) and settings.tune.low >= settings.tune.high:
+        raise ConfigError(f"tune.low must be below tune.high, got {settings.tune.low} and {settings.tune.high}")
     if settings.run.reproducible and settings.run.data_devices > 1:
         raise ConfigError(f"run.reproducible needs run.data_devices = 1, got {settings.run.data_devices}")
 
@@ -514,6 +615,16 @@ def _check_ladder(ladder: Ladder) -> None:
         raise ConfigError(f'ladder.temperatures are for ladder.kind = "listed", got kind = "{ladder.kind}"')
     if ladder.low >= ladder.high:
         raise ConfigError(f"ladder.low must be below ladder.high, got {ladder.low} and {ladder.high}")
+
+
+def _check_cooling(cooling: Cooling) -> None:
+    if cooling.low >= cooling.high:
+        raise ConfigError(f"cooling.low must be below cooling.high, got {cooling.low} and {cooling.high}")
+    if cooling.score_every > cooling.rounds:
+        raise ConfigError(
+            f"cooling.score_every must be at most cooling.rounds, or nothing is scored, got {cooling.score_every} "
+            f"and {cooling.rounds}"
+        )
 
 
 def _commented(name: str, field: Any) -> list[str]:

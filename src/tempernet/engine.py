@@ -122,9 +122,9 @@ class Engine:
         dtype = jnp.result_type(*jax.tree.leaves(self.target.prior.like))
         return Rungs(jnp.asarray(path.coefficients, dtype), jnp.asarray(sizes, dtype), jnp.asarray(path.exact))
 
-    def init_weights(self) -> Weights:
-        """Starting weights of all replicas by the target's `init_fn` (leading axis R)."""
-        return self._draw(INIT, self.target.init_fn)
+    def init_weights(self, first: int = 0) -> Weights:
+        """Starting weights of all replicas by the target's `init_fn` (leading axis R), those of start `first` on."""
+        return self._draw(INIT, self.target.init_fn, first)
 
     def prior_weights(self) -> Weights:
         """Exact draws of the prior for all replicas (leading axis R)."""
@@ -375,14 +375,15 @@ class Engine:
 
     def _potentials(self, point: Point) -> Array:
         """Of all replicas at the rungs they start at, the prior left out."""
-        terms = jax.vmap(self.path.terms_fn)(point.weights, point.energy)
-        coefficients = np.resize(self.path.coefficients, (self.copies, *self.path.coefficients.shape))
-        rows = coefficients.reshape(self.num_replicas, -1)[np.minimum(np.arange(len(terms)), self.num_replicas - 1)]
+        replica = np.minimum(np.arange(len(point.energy)), self.num_replicas - 1)
+        own = jax.tree.map(lambda leaf: jnp.asarray(leaf)[replica // self.num_rungs], self.path.of_copies)
+        terms = jax.vmap(self.path.terms_fn)(point.weights, point.energy, own)
+        rows = self.path.coefficients[replica % self.num_rungs]
         return jnp.sum(jnp.asarray(rows, terms.dtype) * terms, axis=1)
 
-    def _draw(self, stream: int, draw_fn: Callable[[Array], Weights]) -> Weights:
+    def _draw(self, stream: int, draw_fn: Callable[[Array], Weights], first: int = 0) -> Weights:
         key = self._key(stream)
-        replicas = jnp.arange(self.num_replicas, dtype=jnp.int32)
+        replicas = jnp.arange(first, first + self.num_replicas, dtype=jnp.int32)
         return jax.jit(jax.vmap(lambda replica: draw_fn(jax.random.fold_in(key, replica))))(replicas)
 
     def _unpad(self, tree: Any) -> Any:

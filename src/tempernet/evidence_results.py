@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from tempernet import evidence
-from tempernet.config import EvidenceSettings, TaskSettings
+from tempernet.config import EvidenceSettings, SamplingSettings, TaskSettings
 from tempernet.errors import ConfigError, StoreError
 from tempernet.evidence import HEADLINE, LogRatio, PathSamples
 from tempernet.flow import Flow
@@ -340,7 +340,7 @@ def _from_posterior(path: Path, temperatures: np.ndarray) -> np.ndarray:
     return which
 
 
-def _verdict(recorded: Recorded, settings: TaskSettings) -> Verdict:
+def _verdict(recorded: Recorded, settings: SamplingSettings) -> Verdict:
     phi, squares = recorded.samples.phi, recorded.mean_squares
     observables = {f"the {name}": phi[..., m] for m, name in enumerate(recorded.rungs.terms)}
     for layer in range(squares.shape[-1]):

@@ -84,15 +84,16 @@ def _counted(told: Told) -> str:
 
 
 def _details(told: Told) -> str:
-    if math.isnan(told.rounds_per_second):
-        return ""
-    parts = [f"{told.rounds_per_second:.3g} rounds/s", f"{duration(told.seconds_left)} left"]
+    parts = [] if math.isnan(told.rounds_per_second) else [f"{told.rounds_per_second:.3g} rounds/s"]
+    if not math.isnan(told.seconds_left):
+        parts.append(f"{duration(told.seconds_left)} left")
     if not math.isnan(told.worst_acceptance):
         parts.append(f"acceptance >= {told.worst_acceptance:.2f}")
     if not math.isnan(told.worst_swap):
         parts.append(f"swaps >= {told.worst_swap:.0%}")
-    parts.append(f"{told.round_trips} round trips")
-    return "  " + "  ".join(parts)
+    if parts and not told.detail:
+        parts.append(f"{told.round_trips} round trips")
+    return "".join(f"  {part}" for part in [*parts, told.detail] if part)
 
 
 def show(results: Results, written: list[Path]) -> None:
@@ -221,6 +222,15 @@ def _held_out(results: Results, rung: int) -> str:
     if "ensemble_loss" in summary:
         text += f"; as an ensemble {float(summary.ensemble_loss.values[rung]):.4g}"
     return text
+
+
+def show_lines(lines: list[str], written: list[Path]) -> None:
+    """Lines on standard output, the first one in bold, and where everything is."""
+    console = console_for_output()
+    console.print(lines[0], style="bold", highlight=False, markup=False)
+    for line in lines[1:]:
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+    console.print("written: " + " ".join(str(path) for path in written), highlight=False, soft_wrap=True)
 
 
 def plan_table(rows: list[tuple[str, Any]]) -> None:

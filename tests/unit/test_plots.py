@@ -21,6 +21,7 @@ from tempernet import config, plots
 from tempernet.errors import DataError, StoreError
 from tempernet.flow import Flow
 from tempernet.ladders import measure_barrier
+from tempernet.optimised import SCORED, Optimised
 from tempernet.paths import temperature_path
 from tempernet.plots.axis import HOLLOW, fit_y, log_ticks, number, temperature_scale
 from tempernet.plots.files import DPI
@@ -321,6 +322,13 @@ def test_dollars_in_names_are_no_formulas() -> None:
     plots.steps_figure(odd).draw_without_rendering()
 
 
+def make_optimised(test_loss: float, train_loss: float) -> Optimised:
+    """Three optimised networks with these mean losses."""
+    kept = {name: np.ones(3) for name in SCORED}
+    kept |= {"test_loss": test_loss + np.array([-0.1, 0.0, 0.1]), "train_loss": np.full(3, train_loss)}
+    return Optimised(Path("optimised"), config.resolve("optimise"), {}, {}, kept)
+
+
 def test_a_best_temperature_that_has_not_equilibrated_is_a_hollow_star() -> None:
     best = case("normal").best
     assert best is not None
@@ -333,14 +341,19 @@ def test_runs_in_one_figure_differ_in_colour_line_and_marker() -> None:
     runs = [make_results(LADDER, n_train=n) for n in (50, 500, 5000)]
     labels = plots.run_labels(runs)
     assert labels == ["50 images", "500 images", "5000 images"]
-    figure = plots.loss_figure(runs, {"500 images": (1.7, 0.1), "another": (2.5, float("nan"))})
+    figure = plots.loss_figure(runs, {"500 images": make_optimised(1.7, 0.0), "another": make_optimised(2.5, 0.3)})
     assert {*labels, "standard optimisation"} <= set(texts(figure))
     curves = [lines_with(figure, run.summary.test_loss.values) for run in runs]
     assert len({found[0].get_color() for found in curves}) == 3
     assert len({str(found[0]._unscaled_dash_pattern) for found in curves}) == 3  # type: ignore[attr-defined]
     assert len({found[1].get_marker() for found in curves}) == 3
     levels = [float(line.get_ydata()[0]) for line in all_axes(figure)[1].lines if line.get_linestyle() == ":"]
-    assert levels == [1.7, 2.5]
+    np.testing.assert_allclose(levels, [1.7, 2.5])
+    # A training loss of 0 has no place on a logarithmic axis.
+    levels = [float(line.get_ydata()[0]) for line in all_axes(figure)[0].lines if line.get_linestyle() == ":"]
+    np.testing.assert_allclose(levels, [0.3])
+    figure = plots.loss_figure(runs, {"500 images": make_optimised(1.7, 0.0)})
+    assert "standard optimisation (training loss 0)" in texts(figure)
     for run in runs:
         assert run.title in " ".join(" ".join(texts(figure)).split())
 

@@ -25,7 +25,7 @@ def read_npz(path: str | Path, size: int | tuple[int, int] | None = None, classe
         classes: number of classes; None takes as many as the largest label needs.
     """
     path = Path(path)
-    arrays = _read_arrays(path)
+    arrays = read_arrays(path, _REQUIRED, _OPTIONAL)
     x_train, y_train = arrays["x_train"], arrays["y_train"]
     x_test, y_test = arrays.get("x_test", x_train[:0]), arrays.get("y_test", y_train[:0])
     if classes is None:
@@ -34,22 +34,24 @@ def read_npz(path: str | Path, size: int | tuple[int, int] | None = None, classe
     return source if size is None else source.resized(size)
 
 
-def _read_arrays(path: Path) -> dict[str, np.ndarray]:
+def read_arrays(path: Path, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Read the arrays of an npz file, which must have all required keys, and all or none of the optional ones."""
+    allowed = f"{' and '.join(required)}, and optionally {' with '.join(optional)}"
     if not path.is_file():
-        raise DataError(f"{path}: no such file; an npz file with {_allowed_keys()} is needed")
+        raise DataError(f"{path}: no such file; an npz file with {allowed} is needed")
     if not zipfile.is_zipfile(path):
-        raise DataError(f"{path} is not an npz file; one with {_allowed_keys()} is needed: write it with numpy.savez")
+        raise DataError(f"{path} is not an npz file; one with {allowed} is needed: write it with numpy.savez")
     try:
         with np.load(path, allow_pickle=False) as archive:
-            _check_keys(path, archive.files)
-            return {key: _read_member(path, archive, key) for key in archive.files}
+            _check_keys(path, archive.files, required, optional, allowed)
+            return {key: _read_member(path, archive, key, allowed) for key in archive.files}
     except DataError:
         raise
     except _UNREADABLE as error:
         raise DataError(f"cannot read {path}: {error}; it must be a complete npz file: write it again") from error
 
 
-def _read_member(path: Path, archive: np.lib.npyio.NpzFile, key: str) -> np.ndarray:
+def _read_member(path: Path, archive: np.lib.npyio.NpzFile, key: str, allowed: str) -> np.ndarray:
     try:
         array = archive[key]
     except _UNREADABLE as error:
@@ -59,19 +61,17 @@ def _read_member(path: Path, archive: np.lib.npyio.NpzFile, key: str) -> np.ndar
         ) from error
     # numpy hands back the bytes of a member that is not in its format; a 0-d array has no examples to slice.
     if not isinstance(array, np.ndarray) or array.ndim == 0:
-        raise DataError(f"{key} of {path} is not an array of examples; {_allowed_keys()} must be: use numpy.savez")
+        raise DataError(f"{key} of {path} is not an array of examples; {allowed} must be: use numpy.savez")
     return array
 
 
-def _check_keys(path: Path, keys: list[str]) -> None:
-    unknown = sorted(set(keys) - {*_REQUIRED, *_OPTIONAL})
+def _check_keys(
+    path: Path, keys: list[str], required: tuple[str, ...], optional: tuple[str, ...], allowed: str
+) -> None:
+    unknown = sorted(set(keys) - {*required, *optional})
     if unknown:
-        raise DataError(f"{path} has the unknown key {unknown[0]!r}; allowed are {_allowed_keys()}: rename or drop it")
-    needed = _REQUIRED + (_OPTIONAL if set(keys) & set(_OPTIONAL) else ())
+        raise DataError(f"{path} has the unknown key {unknown[0]!r}; allowed are {allowed}: rename or drop it")
+    needed = required + (optional if set(keys) & set(optional) else ())
     missing = [key for key in needed if key not in keys]
     if missing:
-        raise DataError(f"{path} lacks the key {missing[0]!r}; allowed are {_allowed_keys()}: add it")
-
-
-def _allowed_keys() -> str:
-    return f"{' and '.join(_REQUIRED)}, and optionally {' with '.join(_OPTIONAL)}"
+        raise DataError(f"{path} lacks the key {missing[0]!r}; allowed are {allowed}: add it")

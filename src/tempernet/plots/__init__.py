@@ -4,6 +4,7 @@ Every function ending in `_figure` returns a matplotlib Figure and touches no gl
 `draw_all` writes all of a run's. Each figure names its runs and their verdicts in small print.
 """
 
+from tempernet.plots.cooling import cooling_figure
 from tempernet.plots.evidence import comparison_figure, integrand_figure
 from tempernet.plots.files import draw_all, save
 from tempernet.plots.images import images_figure
@@ -14,6 +15,7 @@ from tempernet.plots.trajectory import trajectory_figure
 
 __all__ = [
     "comparison_figure",
+    "cooling_figure",
     "draw_all",
     "ensemble_figure",
     "flow_figure",

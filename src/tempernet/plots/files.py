@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from tempernet.errors import StoreError
+from tempernet.optimised import Optimised
 from tempernet.plots.images import images_figure
 from tempernet.plots.ladder import flow_figure, steps_figure, swaps_figure
 from tempernet.plots.loss import ensemble_figure, loss_figure
@@ -24,15 +25,20 @@ _METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 """What would change from day to day or from version to version."""
 
 
-def draw_all(results: Results, folder: Path, images: tuple[np.ndarray, np.ndarray] | None = None) -> list[Path]:
+def draw_all(
+    results: Results,
+    folder: Path,
+    images: tuple[np.ndarray, np.ndarray] | None = None,
+    optimised: Mapping[str, Optimised] | None = None,
+) -> list[Path]:
     """Draw every figure that the run has something for into the folder; returns the files.
 
-    `images` are the training images (n, h, w) and their labels (n,) for Fig. 1.
+    `images` are the training images (n, h, w) and their labels (n,) for Fig. 1; `optimised` as in `loss_figure`.
     """
     figures: dict[str, Callable[[], Figure | None]] = {
         "fig1-images": lambda: None if images is None else images_figure(*images, results.settings.data.seed, results),
         "fig2-trajectory": lambda: trajectory_figure(results),
-        "fig3-loss": lambda: loss_figure([results]),
+        "fig3-loss": lambda: loss_figure([results], optimised),
         "steps": lambda: steps_figure(results),
         "swaps": lambda: swaps_figure(results),
         "flow": lambda: flow_figure(results),

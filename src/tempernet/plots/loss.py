@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from tempernet.optimised import Optimised
 from tempernet.plots.axis import Scale, curve, fit_y, hollow_handles, in_sight, temperature_scale
 from tempernet.plots.sheet import GREY, Look, legend_above, look, note, print_style, sheet, sheet_of
 from tempernet.results import Results
@@ -17,11 +18,11 @@ from tempernet.thermo import INTERVAL, BestTemperature
 
 
 @print_style()
-def loss_figure(runs: Sequence[Results], optimised: Mapping[str, tuple[float, float]] | None = None) -> Figure:
+def loss_figure(runs: Sequence[Results], optimised: Mapping[str, Optimised] | None = None) -> Figure:
     """Figs. 3 and 4: train and test loss per example against T for one or more runs, with one standard error.
 
-    `optimised` has the mean and error of the test loss of "standard optimisation", by the label that `run_labels` gives
-    to a run, or by any other. A star is the best temperature, chosen on the validation set.
+    `optimised` are runs of "standard optimisation" by the label that `run_labels` gives to a run, or by any other; its
+    mean loss is a line with a band of one error. A star is the best temperature, chosen on the validation set.
     """
     labels = run_labels(runs)
     scale = temperature_scale(*(run.temperatures for run in runs))
@@ -39,8 +40,7 @@ def loss_figure(runs: Sequence[Results], optimised: Mapping[str, tuple[float, fl
         shown: list[np.ndarray | float] = []
         for k, run in enumerate(runs):
             shown += _draw_run(axes, scale, run, name, look(k), marks)
-        if name == "test_loss":
-            shown += _draw_optimised(axes, labels, optimised or {}, marks)
+        shown += _draw_optimised(axes, labels, optimised or {}, name, marks)
         shown += [_uninformed(axes, level, marks) for level in {run.provenance["uninformed_loss"] for run in runs}]
         scale.apply(axes)
         for line in scale.mark_posterior(axes):
@@ -151,10 +151,14 @@ def _face(run: Results, style: Look) -> str:
 
 
 def _draw_optimised(
-    axes: Axes, labels: Sequence[str], optimised: Mapping[str, tuple[float, float]], marks: dict[str, Artist]
+    axes: Axes, labels: Sequence[str], optimised: Mapping[str, Optimised], name: str, marks: dict[str, Artist]
 ) -> list[np.ndarray | float]:
+    """A line for each; a training loss of 0, which a logarithmic axis cannot show, is said in the legend."""
     shown: list[np.ndarray | float] = []
-    for label, (mean, error) in optimised.items():
+    for label, found in optimised.items():
+        mean, _, error = found.spreads[name]
+        if mean <= 0:
+            continue
         colour = look(labels.index(label)).colour if label in labels else GREY
         axes.axhline(mean, color=colour, linestyle=":", linewidth=1.4, zorder=1)
         if np.isfinite(error):
@@ -162,7 +166,9 @@ def _draw_optimised(
         shown.append(mean)
     if optimised:
         colour = GREY if len(optimised) > 1 or len(labels) > 1 else look(0).colour
-        marks["optimised"] = Line2D([], [], color=colour, linestyle=":", linewidth=1.4, label="standard optimisation")
+        zero = all(found.spreads["train_loss"].mean == 0 for found in optimised.values())
+        text = f"standard optimisation{' (training loss 0)' if zero else ''}"
+        marks["optimised"] = Line2D([], [], color=colour, linestyle=":", linewidth=1.4, label=text)
     return shown
 
 

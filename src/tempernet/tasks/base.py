@@ -45,6 +45,8 @@ class Progress:
     worst_acceptance: float = float("nan")
     worst_swap: float = float("nan")
     round_trips: int = 0
+    detail: str = ""
+    """Whatever else a task has to tell."""
 
 
 ReportFn = Callable[[Progress], None]

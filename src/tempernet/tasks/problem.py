@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from tempernet import hmc, networks, paths, priors
-from tempernet.config import Settings, TaskSettings
+from tempernet.config import SamplingSettings, Settings, TaskSettings
 from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz
 from tempernet.engine import Engine
 from tempernet.errors import ConfigError, DataError
@@ -61,7 +61,7 @@ def make_problem(settings: TaskSettings) -> Problem:
 
 
 def make_engine(
-    settings: TaskSettings,
+    settings: SamplingSettings,
     problem: Problem,
     path: paths.Path,
     tile: int | None = None,
@@ -86,12 +86,12 @@ def make_engine(
     )
 
 
-def make_minimiser(settings: TaskSettings) -> Minimiser:
+def make_minimiser(settings: SamplingSettings) -> Minimiser:
     """The minimiser with these settings."""
     return Minimiser(method=settings.start.minimiser, max_gradients=settings.start.max_gradients)
 
 
-def make_tuning(settings: TaskSettings) -> Tuning:
+def make_tuning(settings: SamplingSettings) -> Tuning:
     """The tuning of step sizes with these settings."""
     return Tuning(low=settings.tune.low, high=settings.tune.high)
 

@@ -72,8 +72,9 @@ class QuadraticFit:
 
     def _begin(self) -> None:
         engine, task = self.engine, self.task
+        settings: Any = task.base_settings
         task.show("minimise")
-        minimum = engine.minimise(engine.init_weights(), make_minimiser(task.base_settings)).point
+        minimum = engine.minimise(engine.init_weights(), make_minimiser(settings)).point
         energy = np.asarray(minimum.energy)
         rows = np.arange(len(energy)) if self.apart else np.full(len(energy), int(energy.argmin()))
         self.centre = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], minimum.weights)
@@ -82,7 +83,7 @@ class QuadraticFit:
         task.show("tune")
         first = jax.tree.map(lambda leaf: leaf[0], self.centre)
         self.state = engine.start(self.centre if self.apart else around(engine, first))
-        self.adaptation.tune(engine, self.state, make_tuning(task.base_settings))
+        self.adaptation.tune(engine, self.state, make_tuning(settings))
 
     def _one_round(self) -> None:
         engine = self.engine

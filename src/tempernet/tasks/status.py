@@ -7,9 +7,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tempernet import evidence_results, results
+from tempernet import annealed, evidence_results, optimised, results
+from tempernet.annealed import Annealed
 from tempernet.errors import StoreError
 from tempernet.formatting import duration
+from tempernet.optimised import Optimised
 from tempernet.store import RunFolder, outcome
 from tempernet.store.folder import PROVENANCE, QUADRATIC, STATUS
 from tempernet.store.records import Records
@@ -25,7 +27,8 @@ def current(path: Path) -> dict[str, Any]:
     warnings = list(told.get("warnings", []))
     try:
         found = load(path, folder.settings.task)
-        verdict, finished = found.verdict.headline, found.finished
+        finished = found.finished
+        verdict = found.headline if isinstance(found, Annealed | Optimised) else found.verdict.headline
         _, passed_over = folder.checkpoints.latest()
         warnings += [f"{problem}; the checkpoint before it counts" for problem in passed_over]
     except StoreError as error:
@@ -41,7 +44,8 @@ def current(path: Path) -> dict[str, Any]:
 
 def load(path: Path, task: str) -> Any:
     """The results of a run of any task."""
-    return {"sweep": results, "evidence": evidence_results}[task].load(path)
+    rooms: dict[str, Any] = {"sweep": results, "evidence": evidence_results, "anneal": annealed, "optimise": optimised}
+    return rooms[task].load(path)
 
 
 def rows(told: dict[str, Any]) -> list[tuple[str, str]]:
@@ -96,7 +100,7 @@ def problems(path: Path) -> list[str]:
                 found.append(
                     f"{part.folder} has {part.length(name)} rows of {name}, the newest checkpoint wants {rows_wanted}"
                 )
-    elif records is not None and records.length("rounds"):
+    elif records is not None and records.series:
         found.append(f"{path / 'checkpoints'} has no whole checkpoint, but rounds were recorded")
     # A writer removes the results before it writes them again.
     if records is not None and settings is not None and not folder.is_being_written:

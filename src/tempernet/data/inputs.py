@@ -1,0 +1,38 @@
+"""New examples to predict: `x` and optionally `y` from an npz file, made like the training data of a run."""
+
+from pathlib import Path
+
+import numpy as np
+
+from tempernet.data import checks, images, npz
+from tempernet.data.examples import Dataset
+from tempernet.data.normalise import normalise
+from tempernet.errors import DataError
+
+
+def read_inputs(path: str | Path, like: Dataset, size: int | None = None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Inputs normalised as `like.train` was, and their labels if the file has any.
+
+    Args:
+        path: an npz file with `x`, of the training examples' shape unless `size` is given, and optionally `y`.
+        like: the data set that the network was trained on.
+        size: side that images are resized to first, as the training images were; None keeps them.
+    """
+    path = Path(path)
+    arrays = npz.read_arrays(path, required=("x",), optional=("y",))
+    name = f"{path.name}: x"
+    x = checks.pixels(name, arrays["x"])
+    if len(x) == 0:
+        raise DataError(f"{name} has no examples; at least one is needed to predict: check how the file was written")
+    if size is not None:
+        x = images.resize(name, x, size)
+    wanted = like.train.x.shape[1:]
+    if x.shape[1:] != wanted:
+        raise DataError(
+            f"{name} has examples of shape {x.shape[1:]}; the run was trained on {wanted}: reshape or resize them"
+        )
+    y = None
+    if "y" in arrays:
+        y = checks.labels(f"{path.name}: y", arrays["y"], like.classes)
+        checks.same_length(name, x, "y", y)
+    return normalise(name, x, like.mean, like.std), y

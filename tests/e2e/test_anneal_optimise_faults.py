@@ -1,0 +1,224 @@
+"""A cooling or an optimisation that is cut off anywhere goes on to the same bits, and damage is seen.
+
+As `test_faults` does for a sweep: in this process, a kill being an exception inside a write that nothing catches.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from test_faults import DAMAGE, Killed, kill_at, kinds
+
+from tempernet import config
+from tempernet.errors import Stopped, StoreError
+from tempernet.paths import temperature_path
+from tempernet.store import RunFolder, files
+from tempernet.tasks import anneal as anneal_module
+from tempernet.tasks import optimise as optimise_module
+from tempernet.tasks.anneal import Anneal
+from tempernet.tasks.base import Progress, Task
+from tempernet.tasks.optimise import Optimise, free_engine
+from tempernet.tasks.problem import make_engine, make_problem
+from tempernet.tasks.status import current, problems
+
+PROBLEM = [
+    "data.n_train=20",
+    "data.n_validation=50",
+    "data.scored=30",
+    "network.name=5-3-2",
+    "run.seed=5",
+    "run.devices=1",
+    # A checkpoint after every round or batch: the more there is to be cut off.
+    "output.checkpoint_seconds=1e-9",
+]
+ASSIGNMENTS = {
+    "anneal": [
+        "cooling.high=8",
+        "cooling.low=0.5",
+        "cooling.num=3",
+        "cooling.burn_in=2",
+        "cooling.rounds=4",
+        "cooling.score_every=2",
+        "dynamics.num_steps=4",
+        "dynamics.num_trajectories=2",
+        "start.max_gradients=20",
+        "run.copies=3",
+    ],
+    "optimise": [
+        "optimise.keep=4",
+        "optimise.starts=17",
+        "optimise.max_gradients=60",
+        "optimise.tolerance=0.01",
+        "run.copies=3",
+    ],
+}
+CLASSES: dict[str, Any] = {"anneal": Anneal, "optimise": Optimise}
+GoFn = Callable[..., Task]
+
+
+class Straight(NamedTuple):
+    """A run that nothing cut off, how many steps of writing it took, and what goes on with another one."""
+
+    path: Path
+    steps: int
+    go: GoFn
+
+
+@pytest.fixture(scope="module", params=["anneal", "optimise"])
+def straight(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Straight]:
+    """All runs of a module share their engines, which need not be compiled again."""
+    path = tmp_path_factory.mktemp("straight")
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(200, 5)).astype(np.float32), rng.integers(2, size=200)
+    np.savez(path / "own.npz", x_train=x[:100], y_train=y[:100], x_test=x[100:], y_test=y[100:])
+    assignments = [*PROBLEM, *ASSIGNMENTS[request.param], f"data.source={path / 'own.npz'}"]
+    settings = config.resolve(request.param, assignments=assignments)
+    problem = make_problem(settings)
+    free = free_engine(settings, problem, 3, tile=3)
+    steps = 0
+
+    def count(*_: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    def go(path: Path, *watchers: Any) -> Task:
+        begun = (path / "provenance.json").exists()
+        folder = RunFolder(path) if begun else RunFolder.create(path)
+        made = CLASSES[request.param](settings, problem, folder, *watchers)
+        try:
+            made.run()
+        finally:
+            folder.unlock()
+        return made
+
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "anneal":
+            engine = make_engine(settings, problem, temperature_path([8.0]), tile=3)
+            patch.setattr(anneal_module, "make_engine", lambda *_: engine)
+        for module in (anneal_module, optimise_module):
+            patch.setattr(module, "free_engine", lambda *_: free)
+        files.before_write = count
+        go(path / "run")
+        files.before_write = None
+        yield Straight(path / "run", steps, go)
+
+
+@pytest.fixture(autouse=True)
+def no_hook() -> Iterator[None]:
+    yield
+    files.before_write = None
+
+
+def everything(path: Path) -> dict[str, np.ndarray]:
+    """All that a run recorded, and where it ended."""
+    folder = RunFolder(path)
+    found: dict[str, np.ndarray] = {}
+    for records in (folder.records, folder.weights):
+        for series in records.series:
+            found |= {f"{series}.{name}": array for name, array in records.load(series).items()}
+    checkpoint, _ = folder.checkpoints.latest()
+    assert checkpoint is not None and checkpoint.meta["finished"]
+    return found | {f"end.{name}": array for name, array in checkpoint.arrays.items()}
+
+
+def assert_same(path: Path, other: Path) -> None:
+    found, wanted = everything(path), everything(other)
+    assert sorted(found) == sorted(wanted)
+    for name, array in wanted.items():
+        assert np.array_equal(found[name], array), name
+    assert problems(path) == []
+
+
+def test_the_runs_have_something_to_lose(straight: Straight) -> None:
+    found = everything(straight.path)
+    assert {"weights.leaf0", "weights.temperatures"} <= set(found)
+    if "test.chosen_loss" in found:
+        assert found["rounds.energy"].shape == (18, 3) and found["scores.validation_loss"].shape == (6, 3)
+    else:
+        assert len(found["kept.number"]) == 4 < len(found["starts.energy"]) <= 17
+
+
+@pytest.mark.parametrize("part", range(6))
+def test_killed_at_a_step_of_writing(part: int, straight: Straight, tmp_path: Path) -> None:
+    """Each part kills at a random moment of its sixth of the run, and once more after it has gone on."""
+    rng = np.random.default_rng(part)
+    kill_at(int(rng.integers(straight.steps * part // 6, straight.steps * (part + 1) // 6)))
+    with pytest.raises(Killed):
+        straight.go(tmp_path / "run")
+    kill_at(int(rng.integers(30)))
+    try:
+        straight.go(tmp_path / "run")
+    except Killed:
+        files.before_write = None
+        straight.go(tmp_path / "run")
+    assert_same(tmp_path / "run", straight.path)
+
+
+@pytest.mark.slow
+def test_killed_at_every_step_of_writing(straight: Straight, tmp_path: Path) -> None:
+    for step in range(straight.steps):
+        kill_at(step)
+        with pytest.raises(Killed):
+            straight.go(tmp_path / f"{step}")
+        files.before_write = None
+        straight.go(tmp_path / f"{step}")
+        assert_same(tmp_path / f"{step}", straight.path)
+        shutil.rmtree(tmp_path / f"{step}")
+
+
+def test_stopped_again_and_again(straight: Straight, tmp_path: Path) -> None:
+    """Asked to stop once it has told of two pieces of work: it goes on by a piece or two each time."""
+    stops = 0
+    while True:
+        told: list[Progress] = []
+
+        def enough(told: list[Progress] = told) -> bool:
+            return sum(progress.phase in ("cool", "optimise") for progress in told) >= 2
+
+        try:
+            straight.go(tmp_path / "run", told.append, enough)
+        except Stopped:
+            stops += 1
+            assert current(tmp_path / "run")["finished"] is False
+            continue
+        break
+    assert stops >= 4
+    assert_same(tmp_path / "run", straight.path)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_is_seen_and_recovered_from_or_refused(damage: str, straight: Straight, tmp_path: Path) -> None:
+    """Every kind of file, damaged in every way: `check` names it, and a run goes on to the same bits or not at all."""
+    for number, (kind, file) in enumerate(kinds(straight.path).items()):
+        copy = tmp_path / str(number)
+        shutil.copytree(straight.path, copy)
+        DAMAGE[damage](copy / file)
+        if kind in ("/config.toml", "/provenance.json") and damage == "removed":
+            with pytest.raises(StoreError, match="no run folder"):
+                RunFolder.open(copy)
+            continue
+        if not (kind == "/status.json" and damage == "removed"):
+            named = problems(copy)
+            harmless = kind.startswith("checkpoints/") and damage == "removed"
+            names = (file.stem, f"/{file.parent} has 0 rows")
+            assert any(name in text for text in named for name in names) or harmless, (kind, damage, named)
+        if kind != "/config.toml":
+            current(copy)
+        try:
+            straight.go(copy)
+        except StoreError as error:
+            assert str(copy) in str(error), (kind, error)
+        else:
+            found, wanted = everything(copy), everything(straight.path)
+            assert all(np.array_equal(found[name], wanted[name]) for name in wanted), kind
+
+
+def test_a_finished_run_that_goes_on_changes_nothing(straight: Straight, tmp_path: Path) -> None:
+    shutil.copytree(straight.path, tmp_path / "run")
+    straight.go(tmp_path / "run")
+    assert_same(tmp_path / "run", straight.path)

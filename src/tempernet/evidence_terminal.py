@@ -51,7 +51,7 @@ def statements(results: EvidenceResults) -> list[str]:
 def show_comparison(found: Comparison, written: list[Path]) -> None:
     """The table of models on standard output."""
     console = console_for_output()
-    made = _table("model", "path", "log integral", "log volume", "log evidence", "log Bayes factor", "probability", "")
+    made = _table("model", "method", "log integral", "log volume", "log evidence", "log Bayes", "probability", "")
     for i, model in enumerate(found.models):
         factor = found.log_bayes_factors[i]
         headline = model.log_integrals[model.headline]
@@ -62,8 +62,8 @@ def show_comparison(found: Comparison, written: list[Path]) -> None:
             f"{model.log_volume:.3f}",
             with_error(float(model.log_evidence.mean), float(model.log_evidence.error)),
             "0" if i == 0 else with_error(float(factor.mean), float(factor.error)),
-            f"{found.probabilities[i]:.3g} ({found.low[i]:.2g} to {found.high[i]:.2g})",
-            "" if model.trusted else "not to be trusted",
+            f"{found.probabilities[i]:.3g}",
+            "" if model.trusted else "do not trust",
         )
     console.print(made)
     if written:

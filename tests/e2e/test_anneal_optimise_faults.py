@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from test_faults import DAMAGE, Killed, kill_at, kinds
 
-from tempernet import config
+from tempernet import annealed, config, optimised
 from tempernet.errors import Stopped, StoreError
 from tempernet.paths import temperature_path
-from tempernet.store import RunFolder, files
+from tempernet.store import RunFolder, files, outcome
 from tempernet.tasks import anneal as anneal_module
 from tempernet.tasks import optimise as optimise_module
 from tempernet.tasks.anneal import Anneal
@@ -58,6 +58,7 @@ ASSIGNMENTS = {
     ],
 }
 CLASSES: dict[str, Any] = {"anneal": Anneal, "optimise": Optimise}
+READERS = {"anneal": annealed, "optimise": optimised}
 GoFn = Callable[..., Task]
 
 
@@ -92,6 +93,8 @@ def straight(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         made = CLASSES[request.param](settings, problem, folder, *watchers)
         try:
             made.run()
+            read: Any = READERS[request.param]
+            outcome.write(path, read.document(read.load(path)))
         finally:
             folder.unlock()
         return made

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from tempernet import cli, config, evidence_results
 from tempernet.errors import ConfigError, Stopped, StoreError
-from tempernet.store import RunFolder
+from tempernet.store import RunFolder, outcome
 from tempernet.store.folder import QUADRATIC
 from tempernet.tasks.evidence import evidence_task
 from tempernet.tasks.problem import make_problem
@@ -56,6 +56,7 @@ def go(path: Path, settings: config.EvidenceSettings, should_stop: Callable[[], 
     folder = RunFolder(path) if (path / "provenance.json").exists() else RunFolder.create(path)
     try:
         evidence_task(settings, make_problem(settings), folder, None, should_stop).run()
+        outcome.write(path, evidence_results.document(evidence_results.load(path)))
     finally:
         folder.unlock()
 

@@ -76,7 +76,7 @@ def test_thousands_of_rounds(tmp_path: Path) -> None:
     )
     # Half a run's records would be 2 MB a thousand rounds if they stayed in memory.
     assert growth < 4
-    assert np.ptp(handles[settled]) <= 3
+    assert np.median(handles[late]) <= np.median(handles[early]) + 1
     # A write in progress and files that a reader may be at come and go.
     assert np.ptp(chunks[settled]) <= 12
 

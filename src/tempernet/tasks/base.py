@@ -121,6 +121,9 @@ class Task:
         if found is None:
             if problems:
                 raise StoreError(f"no checkpoint of {self.folder.path} can be used: {problems[0]}")
+            if self.records.series or self.kept.series:
+                # A task makes a checkpoint before its first records.
+                raise StoreError(f"{self.folder.path} has records but no checkpoint; put it back, or begin a new run")
             return False
         for problem in problems:
             self.warn(f"{problem}; going back to the checkpoint before, at round {found.meta['round']}")

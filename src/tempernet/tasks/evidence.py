@@ -118,6 +118,7 @@ class PaperBridge(Task):
         self.adaptation = Adaptation.begin(self.engine)
         if not self.restored():
             self.state = self.engine.start(self.centre.weights)
+            self.checkpoint()
         began, first = time.monotonic(), self.round
         while self.round < self.total:
             rung, within = divmod(self.round, self.each)

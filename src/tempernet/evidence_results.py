@@ -350,4 +350,5 @@ def _verdict(recorded: Recorded, settings: SamplingSettings) -> Verdict:
         recorded.round_trips,
         exchanging=settings.dynamics.exchange != "none",
         started_apart=settings.start.weights == "apart",
+        noun="rungs",
     )

@@ -39,7 +39,7 @@ def statements(results: EvidenceResults) -> list[str]:
         f"least swaps {_least(results):.0%}, {results.recorded.round_trips} round trips",
         f"communication barrier {barrier.total:.1f} asks for about {barrier.rungs_wanted} rungs, there are "
         f"{results.rungs.num_rungs}",
-        f"verdict: {results.verdict.headline.replace('temperatures', 'rungs')}",
+        f"verdict: {results.verdict.headline}",
         *grouped_reasons(results.verdict, results.rungs.values, results.rungs.parameter),
     ]
     if not results.verdict.good:

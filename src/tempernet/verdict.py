@@ -38,6 +38,8 @@ class Verdict(NamedTuple):
     """Effective draws of the observable that has the fewest."""
     drift: np.ndarray
     """The largest in size."""
+    noun: str = "temperatures"
+    """What the rungs are called."""
 
     @property
     def good(self) -> bool:
@@ -49,9 +51,9 @@ class Verdict(NamedTuple):
         """One line."""
         total = len(self.equilibrated)
         if self.good:
-            return f"equilibrated on all {total} temperatures"
+            return f"equilibrated on all {total} {self.noun}"
         causes = "; ".join(sorted({_kind(reason) for rung in self.reasons for reason in rung}))
-        return f"NOT equilibrated on {total - int(self.equilibrated.sum())} of {total} temperatures ({causes})"
+        return f"NOT equilibrated on {total - int(self.equilibrated.sum())} of {total} {self.noun} ({causes})"
 
 
 def judge(
@@ -60,6 +62,7 @@ def judge(
     *,
     exchanging: bool = True,
     started_apart: bool = True,
+    noun: str = "temperatures",
 ) -> Verdict:
     """Judge a run by its `observables`, name -> (copies, draws, K); draws need not be the same for all.
 
@@ -88,6 +91,7 @@ def judge(
         rhat=np.nan_to_num(rhat, nan=np.inf, posinf=np.inf).max(axis=0),
         ess=np.nan_to_num(ess, nan=0.0).min(axis=0),
         drift=np.take_along_axis(drifts, worst[None], axis=0)[0],
+        noun=noun,
     )
 
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from tempernet.evidence_results import Comparison, EvidenceResults
 from tempernet.formatting import with_error
 from tempernet.plots.axis import hollow_handles
-from tempernet.plots.sheet import look, note, print_style, sheet, sheet_of
+from tempernet.plots.sheet import legend_above, look, note, print_style, sheet, sheet_of
 
 _ERRORS = 2.0
 """Bars are so many errors long, to either side."""
@@ -64,16 +64,18 @@ def comparison_figure(found: Comparison) -> Figure:
     values = np.array([float(model.log_evidence.mean) for model in models])
     errors = np.array([float(model.log_evidence.error) for model in models])
     order = np.argsort(values)
-    axes.errorbar(
-        values[order], np.arange(len(models)), xerr=_ERRORS * errors[order], fmt="o", color=look(0).colour, capsize=3
-    )
-    labels = [
-        f"{models[i].settings.network.name}, {models[i].method}\nprobability {found.probabilities[i]:.3g}"
-        for i in order
-    ]
+    for row, i in enumerate(order):
+        face = look(0).colour if models[i].trusted else "white"
+        bar = _ERRORS * errors[i]
+        axes.errorbar(values[i], row, xerr=bar, fmt="o", color=look(0).colour, markerfacecolor=face, capsize=3)
+    names = [f"{m.settings.network.name}, {m.method}, {m.settings.protocol} protocol" for m in models]
+    labels = [f"{names[i]}\nprobability {found.probabilities[i]:.3g}" for i in order]
     axes.set_yticks(np.arange(len(models)), labels)
     axes.set_ylim(-0.6, len(models) - 0.4)
     axes.set_xlabel(f"log evidence, nats, ±{_ERRORS:.0f} errors")
+    handles = hollow_handles(np.array([model.trusted for model in models]))
+    if handles:
+        legend_above(axes, handles)
     return figure
 
 

@@ -311,13 +311,18 @@ def plot(
     ] = None,
 ) -> None:
     """Draw the figures of a run; of several sweeps, train and test loss against T in one figure."""
-    from tempernet import annealed, plots, results
+    from tempernet import annealed, evidence_results, plots, results
     from tempernet.store import RunFolder, outcome
     from tempernet.store.folder import FIGURES
 
     folder = out or runs[0] / FIGURES
-    if len(runs) == 1 and not optimised and RunFolder.open(runs[0]).settings.task == "anneal":
-        written = plots.save(plots.cooling_figure(annealed.load(runs[0])), folder / "cooling")
+    task = RunFolder.open(runs[0]).settings.task
+    if len(runs) == 1 and not optimised and task in ("anneal", "evidence"):
+        if task == "anneal":
+            written = plots.save(plots.cooling_figure(annealed.load(runs[0])), folder / "cooling")
+        else:
+            written = plots.save(plots.integrand_figure(evidence_results.load(runs[0])), folder / "integrand")
+        outcome.note_rewritten(runs[0], written)
         print(f"written: {len(written)} files in {folder}")
         return
     found = [results.load(run) for run in runs]
@@ -334,18 +339,17 @@ def plot(
 @app.command()
 def export(
     run: RunDir,
-    to: Annotated[
-        Format, typer.Option(help="netcdf: all series and averages; csv: a line a temperature.")
-    ] = Format.netcdf,
+    to: Annotated[Format, typer.Option(help="netcdf: all series and averages; csv: a line a rung.")] = Format.netcdf,
     out: Annotated[Path | None, typer.Option(help="File to write; default: results.nc or results.csv in DIR.")] = None,
 ) -> None:
-    """Write the results of a run to a file for other programs."""
-    from tempernet import results
-    from tempernet.store import files, outcome
+    """Write the results of a sweep or an evidence to a file for other programs."""
+    from tempernet import evidence_results, results
+    from tempernet.store import RunFolder, files, outcome
     from tempernet.store.folder import RESULTS_NC
 
-    found = results.load(run)
-    content = results.netcdf(found) if to is Format.netcdf else results.csv_table(found).encode()
+    room: Any = evidence_results if RunFolder.open(run).settings.task == "evidence" else results
+    found = room.load(run)
+    content = room.netcdf(found) if to is Format.netcdf else room.csv_table(found).encode()
     path = out or run / (RESULTS_NC if to is Format.netcdf else "results.csv")
     files.write_atomic(path, content)
     outcome.note_rewritten(run, [path])

@@ -7,12 +7,15 @@ A sweep whose ladder has T = 1 and T = inf holds the same samples and is read th
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import xarray
 from scipy.special import logsumexp
 
 from tempernet import evidence
@@ -121,6 +124,10 @@ def load(path: Path) -> EvidenceResults:
     """Read a run folder and work out its evidence."""
     folder = RunFolder.open(path)
     settings, provenance = folder.settings, folder.read_json(PROVENANCE)
+    if settings.task not in ("evidence", "sweep"):
+        raise StoreError(
+            f"{path} is a run of {settings.task}, not of evidence; give the folder of an evidence or a sweep"
+        )
     recorded = _read(path, settings, folder, provenance)
     samples, headline = recorded.samples, headline_of(settings)
     found = evidence.log_integrals(samples, recorded.known, apart=recorded.apart)
@@ -194,6 +201,48 @@ def document(results: EvidenceResults) -> dict[str, Any]:
             for k, value in enumerate(results.rungs.values)
         ],
     }
+
+
+def netcdf(results: EvidenceResults) -> bytes:
+    """The recorded terms (copy, round, rung) and what they say, as a NetCDF file."""
+    samples, rungs = results.recorded.samples, results.rungs
+    variables: dict[str, Any] = {
+        name: (("copy", "round", "rung"), samples.phi[..., m]) for m, name in enumerate(rungs.terms)
+    }
+    variables |= {
+        "mean_square": (("copy", "round", "rung", "layer"), results.recorded.mean_squares),
+        "swap_rate": ("pair", results.recorded.swap_rate),
+        "overlap": ("pair", results.overlap),
+        "integrand": ("rung", results.integrand.mean),
+        "integrand_error": ("rung", results.integrand.error),
+        "equilibrated": ("rung", results.verdict.equilibrated),
+        "log_integral": ("estimator", [found.value for found in results.log_integrals.values()]),
+        "log_integral_error": ("estimator", [found.error for found in results.log_integrals.values()]),
+    }
+    coords: dict[str, Any] = {
+        rungs.parameter: ("rung", rungs.values),
+        "beta": ("rung", rungs.beta),
+        "estimator": list(results.log_integrals),
+    }
+    attributes = {
+        "title": results.title,
+        "protocol": results.settings.protocol,
+        "log_evidence": float(results.log_evidence.mean),
+        "log_evidence_error": float(results.log_evidence.error),
+        "log_prior_volume": results.log_volume,
+        "verdict": results.verdict.headline,
+    }
+    return bytes(xarray.Dataset(variables, coords, attributes).to_netcdf(engine="h5netcdf"))
+
+
+def csv_table(results: EvidenceResults) -> str:
+    """A line a rung."""
+    text = io.StringIO()
+    rows = document(results)["rungs"]
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({**row, "reasons": "; ".join(row["reasons"])} for row in rows)
+    return text.getvalue()
 
 
 class Comparison(NamedTuple):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray
 from typer.testing import CliRunner
 
 from tempernet import cli, config, evidence_results
@@ -166,6 +167,19 @@ def test_a_sweep_that_reaches_the_prior_has_an_evidence(tmp_path: Path) -> None:
     assert found.method == "temperature" and found.rungs.values[0] == 1.0 and np.isinf(found.rungs.values[-1])
     with pytest.raises(StoreError, match="must have 1 and inf among them"):
         evidence_results.load(swept("[0.5, 1.0, 2.0]"))
+
+
+def test_an_evidence_is_exported_and_drawn(straight: tuple[str, Path], tmp_path: Path) -> None:
+    _, path = straight
+    for to, name in (("netcdf", "e.nc"), ("csv", "e.csv")):
+        done = CliRunner().invoke(cli.app, ["export", str(path), "--to", to, "--out", str(tmp_path / name)])
+        assert done.exit_code == 0, done.output
+    data = xarray.open_dataset(tmp_path / "e.nc", engine="h5netcdf")
+    assert data.energy.dims == ("copy", "round", "rung") and data.sizes["rung"] == 6
+    assert data.attrs["log_evidence"] == pytest.approx(evidence_results.load(path).log_evidence.mean)
+    assert len((tmp_path / "e.csv").read_text().splitlines()) == 7
+    done = CliRunner().invoke(cli.app, ["plot", str(path), "--out", str(tmp_path)])
+    assert done.exit_code == 0 and (tmp_path / "integrand.png").stat().st_size > 5000
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +46,9 @@ SETTINGS = (
     "output.checkpoint_seconds=0.2",
 )
 SHORT = (*SETTINGS, "run.burn_in=100", "run.rounds=120")
-LONG = (*SETTINGS, "run.burn_in=800", "run.rounds=800")
+LONG = (*SETTINGS, "run.burn_in=800", "run.rounds=1000")
+BRIEF = (*SETTINGS, "run.burn_in=8", "run.rounds=5", "run.keep=1", "output.figures=false")
+"""Little more than a beginning."""
 PHASES = ("start", "initialise", "minimise", "tune", "burn-in", "sample", "write")
 Durations = dict[str, float]
 
@@ -53,45 +56,61 @@ pytestmark = pytest.mark.usefixtures("shared_compilations")
 
 
 class Process:
-    """The command at work, and the phases that it has come to."""
+    """The command at work, and the phases that it has come to, each with the time."""
 
     def __init__(self, *arguments: object, before: Sequence[str] = ()) -> None:
         given = [*before, PROGRAM, *map(str, arguments)]
-        self.began = time.monotonic()
         self.popen = subprocess.Popen(given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         self.lines: list[str] = []
+        self.entered = {"start": time.monotonic()}
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
-    def phases(self) -> Iterator[str]:
-        """The phase of every line of progress, as it comes; `write` once all samples are taken."""
-        yield "start"
+    def _read(self) -> None:
         assert self.popen.stderr is not None
-        for line in self.popen.stderr:
-            self.lines.append(line.rstrip())
-            phase, *count = line.split()[:2] or [""]
-            if phase in PHASES:
+        with self.popen.stderr as stderr:
+            for line in stderr:
+                self.lines.append(line.rstrip())
+                phase, *count = line.split()[:2] or [""]
                 done, _, total = (count or [""])[0].partition("/")
-                yield "write" if phase == "sample" and done == total else phase
+                if phase in PHASES:
+                    self._enter("write" if phase == "sample" and done == total else phase)
+
+    def _enter(self, phase: str) -> None:
+        self.entered.setdefault(phase, time.monotonic())
+
+    @property
+    def phase(self) -> str:
+        """The last one that it came to."""
+        return max(self.entered, key=PHASES.index)
 
     def reach(self, wanted: str) -> bool:
         """Wait for a phase or a later one; whether it came."""
-        return any(PHASES.index(phase) >= PHASES.index(wanted) for phase in self.phases())
+        while PHASES.index(self.phase) < PHASES.index(wanted) and self._reader.is_alive():
+            time.sleep(0.002)
+        return PHASES.index(self.phase) >= PHASES.index(wanted)
 
     def reach_end_of_sampling(self, path: Path) -> None:
-        """Wait until the run says so in its log, once more: one that is resumed after it has no line of progress."""
+        """Wait until the log says so once more: a run that is resumed after it has no line of progress."""
 
         def times() -> int:
             return (path / LOG).read_text().count("sampling finished")
 
         before = times()
-        while times() == before and self.popen.poll() is None:
+        while times() == before and self._reader.is_alive():
             time.sleep(0.01)
+        if times() > before:
+            self._enter("write")
+
+    def stay(self, seconds: float) -> None:
+        """Wait for a while, but not into the next phase."""
+        phase, until = self.phase, time.monotonic() + seconds
+        while self.phase == phase and time.monotonic() < until and self._reader.is_alive():
+            time.sleep(0.002)
 
     def end(self) -> int:
         """Wait for the end."""
-        for _ in self.phases():
-            pass
-        assert self.popen.stderr is not None
-        self.popen.stderr.close()
+        self._reader.join()
         return self.popen.wait()
 
     def complaint(self) -> str:
@@ -102,49 +121,80 @@ class Process:
 
 
 def straight(path: Path, settings: Sequence[str]) -> Durations:
-    """A run that nothing happens to, and how long each of its phases takes once its programs are compiled."""
-    fewer = [*settings, "run.burn_in=8", "run.rounds=5", "run.keep=1"]
-    assert command("sweep", "--quiet", "--out", path.with_name("warm"), *options(fewer)).returncode == 0
+    """A run that nothing happens to, and how long each of its phases takes once its programs are compiled.
+
+    The run that compiles them is the brief one, beside it.
+    """
+    brief = command("sweep", "--quiet", "--out", path.with_name("brief"), *options(BRIEF))
+    assert brief.returncode == 0, brief.stderr
     process = Process("sweep", "--out", path, *options(settings))
-    entered: dict[str, float] = {}
-    for phase in process.phases():
-        entered.setdefault(phase, time.monotonic())
     assert process.end() == 0, process.lines
-    moments = [*(entered[phase] for phase in PHASES), time.monotonic()]
+    moments = [*(process.entered[phase] for phase in PHASES), time.monotonic()]
     return {phase: float(took) for phase, took in zip(PHASES, np.diff(moments), strict=True)}
 
 
-def kill_often(path: Path, settings: Sequence[str], kills: dict[str, int], number: int, durations: Durations) -> list:
-    """Begin a run, end it by a signal at random moments of each phase, go on after each, and let it come to its end.
+def go_on(path: Path, settings: Sequence[str]) -> list[object]:
+    """The arguments that begin a run, or go on with it."""
+    return ["resume", path] if is_run(path) else ["sweep", "--out", path, *options(settings)]
 
-    Returns the phases and the exit codes of the processes that were at work when the signal came.
-    """
-    rng = np.random.default_rng(number)
-    met: list[tuple[str, int]] = []
-    for phase in PHASES:
-        for _ in range(kills.get(phase, 0)):
-            begun = ["resume", path] if is_run(path) else ["sweep", "--out", path, *options(settings)]
-            process = Process(*begun)
-            # Rounds that were done stay done, so the kills of a phase share its time between them.
-            share = 1 / kills[phase] if phase in ("burn-in", "sample") else 1.0
-            if phase == "write":
-                process.reach_end_of_sampling(path)
-            else:
-                process.reach(phase)
-            time.sleep(rng.uniform(0, share * durations[phase]))
-            at_work = process.popen.poll() is None
-            process.popen.send_signal(number)
-            code = process.end()
-            met += [(phase, code)] if at_work else []
-            if is_run(path):
-                wrong = [text for text in problems(path) if "the run has finished" not in text]
-                assert wrong == [], (phase, wrong)
-    done = command("resume" if is_run(path) else "sweep", path, "--quiet")
+
+def finish(path: Path, settings: Sequence[str], other: Path) -> None:
+    """Let a run come to its end, which must be that of the other."""
+    done = command(*go_on(path, settings), "--quiet")
     assert done.returncode == 0, done.stderr
-    return met
+    assert_same(path, other)
 
 
-SHARES = {"start": 4, "initialise": 5, "minimise": 6, "tune": 7, "burn-in": 13, "sample": 13, "write": 10}
+Met = list[tuple[str, int]]
+"""The phase in which the signal found a process at work, and how it ended."""
+
+
+def end_once(path: Path, settings: Sequence[str], phase: str, seconds: float, number: int) -> tuple[str, int] | None:
+    """Begin a run or go on with it, and end it so long after it has come to a phase; None if it was too late."""
+    process = Process(*go_on(path, settings))
+    if phase == "write":
+        process.reach_end_of_sampling(path)
+    else:
+        process.reach(phase)
+    process.stay(seconds)
+    found, at_work = process.phase, process.popen.poll() is None
+    process.popen.send_signal(number)
+    code = process.end()
+    if is_run(path):
+        wrong = [text for text in problems(path) if "the run has finished" not in text]
+        assert wrong == [], (phase, wrong)
+    return (found, code) if at_work else None
+
+
+def end_beginnings(reference: Path, kills: dict[str, int], number: int, durations: Durations) -> Met:
+    """End brief runs by a signal before their first round; begun again, or resumed, they come to the same end."""
+    rng = np.random.default_rng(number)
+    path = reference.with_name("begun")
+    met = []
+    for phase, times in kills.items():
+        for _ in range(times):
+            met.append(end_once(path, BRIEF, phase, rng.uniform(0, durations[phase]), number))
+            if any((path / "checkpoints").glob("*.npz")):
+                # It cannot be ended in these phases again.
+                finish(path, BRIEF, reference)
+                shutil.rmtree(path)
+    finish(path, BRIEF, reference)
+    return [found for found in met if found]
+
+
+def end_rounds(
+    path: Path, reference: Path, kills: dict[str, int], number: int, settings: Sequence[str], durations: Durations
+) -> Met:
+    """End one run by a signal again and again while it samples and writes, and let it come to its end."""
+    rng = np.random.default_rng(number)
+    met = []
+    for phase, times in kills.items():
+        for _ in range(times):
+            # Rounds that were done stay done, so the signals of a phase share its time between them.
+            share = 1.0 if phase == "write" else 1 / times
+            met.append(end_once(path, settings, phase, rng.uniform(0, share * durations[phase]), number))
+    finish(path, settings, reference)
+    return [found for found in met if found]
 
 
 @pytest.fixture(scope="module")
@@ -155,25 +205,29 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Durations]:
 
 def test_killed_and_terminated_at_random_moments(short: tuple[Path, Durations], tmp_path: Path) -> None:
     path, durations = short
-    killed = kill_often(tmp_path / "killed", SHORT, {"tune": 1, "sample": 1}, signal.SIGKILL, durations)
-    assert [code for _, code in killed] == [-9, -9]
-    assert_same(tmp_path / "killed", path)
-    terminated = kill_often(tmp_path / "terminated", SHORT, {"burn-in": 1}, signal.SIGTERM, durations)
-    assert [code for _, code in terminated] == [6]
-    assert_same(tmp_path / "terminated", path)
+    begun = end_beginnings(path.with_name("brief"), {"tune": 1}, signal.SIGKILL, durations)
+    killed = end_rounds(tmp_path / "killed", path, {"burn-in": 1, "sample": 1}, signal.SIGKILL, SHORT, durations)
+    assert [code for _, code in begun + killed] == [-9, -9, -9]
+    stopped = end_rounds(tmp_path / "stopped", path, {"burn-in": 1}, signal.SIGTERM, SHORT, durations)
+    assert [code for _, code in stopped] == [6]
+
+
+BEGINNINGS = {"start": 3, "initialise": 4, "minimise": 6, "tune": 6}
+ROUNDS = {"burn-in": 13, "sample": 13, "write": 9}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_killed_at_more_than_fifty_random_moments(number: int, tmp_path: Path) -> None:
+def test_ended_at_more_than_fifty_random_moments(number: int, tmp_path: Path) -> None:
     durations = straight(tmp_path / "straight", LONG)
-    met = kill_often(tmp_path / "run", LONG, SHARES, number, durations)
-    print(f"\nsignal {number}: {len(met)} processes ended in the phases", sorted(met), "durations", durations)
-    assert len(met) >= 50 and {phase for phase, _ in met} == set(PHASES)
+    met = end_beginnings(tmp_path / "brief", BEGINNINGS, number, durations)
+    met += end_rounds(tmp_path / "run", tmp_path / "straight", ROUNDS, number, LONG, durations)
+    counts = {phase: sum(found == phase for found, _ in met) for phase in PHASES}
+    print(f"\nsignal {number} met {len(met)} processes at work: {counts}")
+    assert len(met) >= 50 and min(counts.values()) >= 2
     # SIGTERM before the command listens ends it as it would any; after the last round, results are still written.
     assert {code for _, code in met} <= ({-9} if number == signal.SIGKILL else {-15, 6, 0})
     assert all(phase == "write" for phase, code in met if code == 0)
-    assert_same(tmp_path / "run", tmp_path / "straight")
     ends = [json.loads((tmp_path / name / "results.json").read_text()) for name in ("straight", "run")]
     assert ends[0]["temperatures"] == ends[1]["temperatures"]
 

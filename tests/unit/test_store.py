@@ -420,6 +420,17 @@ def test_many_flushes_leave_few_files_and_all_rows(tmp_path: Path, monkeypatch: 
     assert len(list(tmp_path.glob("*.npz"))) <= 100 // 10 + 2
 
 
+def test_a_reader_follows_a_writer_that_has_replaced_its_chunks(tmp_path: Path) -> None:
+    records = written(tmp_path, 3)
+    readers = [Records(tmp_path) for _ in range(2)]
+    for number in range(3, 6):
+        records.append("rounds", row(number))
+        records.flush()
+    # What they knew of is gone by now.
+    assert not (tmp_path / "rounds-00000000-00000003.npz").exists()
+    assert numbers(readers[0]) == list(range(6)) and readers[1].verify() == []
+
+
 def test_a_series_that_is_not_mentioned_is_forgotten(tmp_path: Path) -> None:
     records = written(tmp_path, 4)
     records.truncate({"rounds": 4})
@@ -606,6 +617,27 @@ def test_the_newest_checkpoint_is_found_and_three_are_kept(tmp_path: Path) -> No
     assert KEPT == 3
     assert [path.name for path in sorted(checkpoints.folder.glob("*.npz"))] == [f"{n:08d}.npz" for n in (9, 10, 11)]
     assert checkpoints.latest()[1] == []
+
+
+@pytest.mark.parametrize("read", ["latest", "verify"])
+def test_a_reader_follows_a_writer_that_has_replaced_its_checkpoints(
+    tmp_path: Path, read: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four more are written between its look at the folder and its reading of the first."""
+    saved(tmp_path, 0, 1, 2)
+    one_by_one = Checkpoints._read
+    later = iter([(3, 4, 5, 6)])
+
+    def slowly(checkpoints: Checkpoints, path: Path) -> Any:
+        saved(tmp_path, *next(later, ()))
+        return one_by_one(checkpoints, path)
+
+    monkeypatch.setattr(Checkpoints, "_read", slowly)
+    if read == "verify":
+        assert Checkpoints(tmp_path).verify() == []
+    else:
+        assert newest(Checkpoints(tmp_path)) == 6 and Checkpoints(tmp_path).latest()[1] == []
+    assert next(later, None) is None
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".sha256"])

@@ -15,7 +15,7 @@ import contextlib
 import logging
 import math
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -165,17 +165,16 @@ def log_ratio(series: np.ndarray, seed: int = 0) -> LogRatio:
     return LogRatio(float(mean), float(error), float(between), float(np.std(means)))
 
 
-def log_integrals(samples: PathSamples, known: np.ndarray, *, apart: bool = False) -> dict[str, LogRatio]:
-    """log Z_first by all estimators, from the `known` log Z_last, one number or one for each copy.
+def log_integrals(
+    samples: PathSamples, known: np.ndarray, *, apart: bool = False, names: Iterable[str] = ESTIMATORS
+) -> dict[str, LogRatio]:
+    """log Z_first by all estimators, or those named, from the `known` log Z_last, one number or one for each copy.
 
     `apart`: the copies' paths are not the same, and each is taken by itself.
     """
     parts = [replace(samples, phi=phi[None]) for phi in samples.phi] if apart else [samples]
     offsets = np.broadcast_to(np.asarray(known, np.float64), len(samples.phi))[:, None]
-    return {
-        name: log_ratio(offsets - np.concatenate([estimator(part) for part in parts]))
-        for name, estimator in ESTIMATORS.items()
-    }
+    return {name: log_ratio(offsets - np.concatenate([ESTIMATORS[name](part) for part in parts])) for name in names}
 
 
 def disagreements(found: dict[str, LogRatio], headline_name: str = HEADLINE) -> list[str]:

@@ -120,8 +120,8 @@ def headline_of(settings: TaskSettings) -> str:
     return "simpson" if settings.protocol == "paper" else HEADLINE
 
 
-def load(path: Path) -> EvidenceResults:
-    """Read a run folder and work out its evidence."""
+def load(path: Path, *, quick: bool = False) -> EvidenceResults:
+    """Read a run folder and work out its evidence; `quick` by the headline's estimator alone, for a look at a run."""
     folder = RunFolder.open(path)
     settings, provenance = folder.settings, folder.read_json(PROVENANCE)
     if settings.task not in ("evidence", "sweep"):
@@ -130,10 +130,11 @@ def load(path: Path) -> EvidenceResults:
         )
     recorded = _read(path, settings, folder, provenance)
     samples, headline = recorded.samples, headline_of(settings)
-    found = evidence.log_integrals(samples, recorded.known, apart=recorded.apart)
-    half = samples.phi.shape[1] // 2
+    names = (headline,) if quick else tuple(evidence.ESTIMATORS)
+    found = evidence.log_integrals(samples, recorded.known, apart=recorded.apart, names=names)
+    half, known, apart = samples.phi.shape[1] // 2, recorded.known, recorded.apart
     first, second = (
-        evidence.log_integrals(replace(samples, phi=part), recorded.known, apart=recorded.apart)[headline]
+        evidence.log_integrals(replace(samples, phi=part), known, apart=apart, names=[headline])[headline]
         for part in (samples.phi[:, :half], samples.phi[:, -half:])
     )
     checkpoint, _ = folder.checkpoints.latest()

@@ -43,8 +43,10 @@ def current(path: Path) -> dict[str, Any]:
 
 
 def load(path: Path, task: str) -> Any:
-    """The results of a run of any task."""
-    rooms: dict[str, Any] = {"sweep": results, "evidence": evidence_results, "anneal": annealed, "optimise": optimised}
+    """The results of a run of any task, so far as a status needs them."""
+    if task == "evidence":
+        return evidence_results.load(path, quick=True)
+    rooms: dict[str, Any] = {"sweep": results, "anneal": annealed, "optimise": optimised}
     return rooms[task].load(path)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from task import LONG_RUN
 
 from tempernet import config, plots, results
-from tempernet.store import RunFolder
+from tempernet.store import RunFolder, outcome
 from tempernet.tasks.base import Progress
 from tempernet.tasks.ladder import SAMPLE
 from tempernet.tasks.problem import make_problem
@@ -49,7 +49,7 @@ def rate(rounds: int) -> dict[str, Any]:
         sweep.run()
         began = time.perf_counter()
         found = results.load(Path(folder) / "run")
-        results.write(found)
+        outcome.write(found.path, results.document(found), lambda: results.write_netcdf(found))
         plots.draw_all(found, Path(folder) / "figures")
         finishing = time.perf_counter() - began
     # The first scores compile; from the second to the last they are as they go on to be.

@@ -167,12 +167,8 @@ def scores(found: Evidence, truth: float, estimator: str) -> np.ndarray:
 
 
 def sound(z: np.ndarray) -> bool:
-    """Forty errors in units of their own bars: nearly all within three, most within two, no bias that the mean shows.
-
-    The bounds are wide enough for the many draws that other machines' rounding makes of these cases.
-    """
-    within_two, within_three = np.mean(np.abs(z) < 2), np.mean(np.abs(z) < 3)
-    return bool(within_two >= 0.8 and within_three >= 0.92 and abs(z.mean()) < 4 / math.sqrt(len(z)))
+    """Forty errors in units of their own bars: none wild, most within two, and no bias that their mean would show."""
+    return bool(np.mean(np.abs(z) < 2) >= 0.85 and np.abs(z).max() < 5 and abs(z.mean()) < 3 / math.sqrt(len(z)))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -180,7 +176,7 @@ def sound(z: np.ndarray) -> bool:
 def test_evidences_are_exact_within_their_errors(name: str, method: str) -> None:
     found, truth = run(name, method), case(name).truth
     for estimator, answer in found.estimators.items():
-        assert abs(answer.value - truth) < 4 * answer.error, (estimator, answer, truth)
+        assert abs(answer.value - truth) < 3 * answer.error, (estimator, answer, truth)
         assert answer.error < 0.15
     assert found.disagreements == []
     # The swap rates that the rungs were placed for.

@@ -204,11 +204,14 @@ class Engine:
             search = rules.check_step(search, acceptance, trajectories, tuning, largest)
             step_sizes = rules.found(search, largest)
             acceptance = np.mean([measure(step_sizes) for _ in range(trajectories)], axis=0)
-        self._must_have_moved(state, moving, fates, search.steps >= rules.MAX_UNSETTLED)
+        # At an exact rung the same key draws the same weights again: to end where it began says nothing there.
+        self._must_have_moved(state, moving, fates, ~np.asarray(rungs.exact), search.steps >= rules.MAX_UNSETTLED)
         return moving._replace(round=state.round), with_steps(step_sizes), acceptance
 
-    def _must_have_moved(self, before: State, after: State, fates: np.ndarray, unsettled: bool) -> None:
-        """Refuse a rung whose replicas all stood still while steps became smaller and smaller.
+    def _must_have_moved(
+        self, before: State, after: State, fates: np.ndarray, walks: np.ndarray, unsettled: bool
+    ) -> None:
+        """Refuse a rung that walks (K,) and whose replicas all stood still while steps became smaller and smaller.
 
         They accepted nothing, or only steps too small to change a weight: the energy next to them is no number, or its
         gradient is wrong. `fates` are the trajectories of each rung that were accepted and that were not finite.
@@ -217,7 +220,7 @@ class Engine:
         by_replica = np.any(moved, axis=0)[: self.num_replicas].reshape(self.copies, self.num_rungs)
         frozen = ~np.asarray(by_rung(jnp.asarray(by_replica), before.replica_at)).any(axis=0)
         accepted, nonfinite = fates
-        bad = np.flatnonzero(frozen & ((accepted > 0) | unsettled))
+        bad = np.flatnonzero(frozen & walks & ((accepted > 0) | unsettled))
         if len(bad):
             raise NumericsError(
                 f"no replica of {len(bad)} of {self.num_rungs} rungs (rung {bad[0]} first) could be moved, "

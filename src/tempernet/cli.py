@@ -518,7 +518,7 @@ def _study(
 
 
 def _steps(study: Any, stopping: Stopper, quiet: bool) -> dict[str, str]:
-    """Run what is wanted and not finished; what went wrong with steps whose numbers cannot be trusted."""
+    """Run what is wanted and not finished; what went wrong with those that could not go on."""
     failed: dict[str, str] = {}
     for number, step in enumerate(study.wanted, 1):
         if stopping():
@@ -530,7 +530,8 @@ def _steps(study: Any, stopping: Stopper, quiet: bool) -> dict[str, str]:
         settings, problem, folder = _prepared(study.settings(step), study.folder(step))
         try:
             _carried_out(settings, problem, folder, stopping, quiet)
-        except NumericsError as error:
+        except (NumericsError, ConfigError) as error:
+            # The settings are the study's own: a start outside the prior's box is no mistake of the user.
             _warn(f"{step.name} failed, the others go on: {error}")
             failed[step.name] = str(error)
         finally:

@@ -98,7 +98,7 @@ def must_be_equilibrated(run: Any, rungs: Sequence[int] | slice = slice(None)) -
     if not good.all():
         advice = "; ".join(run.verdict.advice)
         raise Undecided(
-            f"{run.path.name} equilibrated, which it is not on {int((~good).sum())} of the {len(good)} rungs asked for: "
+            f"{run.path.name} equilibrated, which it is not on {int((~good).sum())} of the {len(good)} rungs asked: "
             f"{advice} (tempernet resume with its folder, or a larger --scale)"
         )
 

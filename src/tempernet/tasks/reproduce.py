@@ -76,8 +76,8 @@ class Study:
         steps = steps_of(said["scale"])
         if said["steps"] != _digests(steps):
             raise StoreError(
-                f"{path} was begun with other settings of the scale {said['scale']}, by another version of tempernet; go "
-                "on with that version, or choose another folder with --out"
+                f"{path} was begun with other settings of the scale {said['scale']}, by another version of tempernet; "
+                "go on with that version, or choose another folder with --out"
             )
         return cls(path, said["scale"], steps, tuple(said["only"]))
 

@@ -298,15 +298,17 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Again every few seconds, until the run is finished.")] = False,
 ) -> None:
     """Say how far a run is, its verdict so far, and its warnings."""
+    from tempernet.tasks.reproduce import Study, is_study
     from tempernet.tasks.status import current, rows
     from tempernet.terminal import plan_table
 
+    study = is_study(run)
     while True:
-        told = current(run)
+        told = Study.open(run).status() if study else current(run)
         if as_json:
             print(json.dumps(told), flush=True)
         else:
-            plan_table(rows(told))
+            plan_table(list(told["steps"].items()) if study else rows(told))
         if not watch or told["finished"]:
             return
         time.sleep(WATCH_SECONDS)
@@ -316,9 +318,10 @@ def status(
 @app.command()
 def check(run: RunDir) -> None:
     """Verify every hash of a run folder and the agreement of its parts; exit code 5 if something is wrong."""
+    from tempernet.tasks.reproduce import Study, is_study
     from tempernet.tasks.status import problems
 
-    found = problems(run)
+    found = Study.open(run).problems() if is_study(run) else problems(run)
     for problem in found:
         print(problem)
     if found:

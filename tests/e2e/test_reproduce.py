@@ -1,8 +1,9 @@
-"""`reproduce` as a person runs it: the whole study at the scale of a smoke test, stopped, killed and resumed, misused."""
+"""`reproduce` as a person runs it: a whole study at the scale of a smoke test, stopped, killed, resumed, misused."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -63,6 +64,21 @@ def test_the_whole_study_makes_every_run_figure_and_row(study: Path) -> None:
     assert all("no run" not in (claim["protocol"], claim["ours"]) for claim in claims)
     assert {claim["verdict"] for claim in claims if "floor 1.46" not in claim["name"]} == {UNDECIDED}
     assert {claim["verdict"] for claim in claims} <= set(VERDICTS)
+
+
+def test_status_and_check_of_a_study(study: Path, tmp_path: Path) -> None:
+    told = json.loads(here("status", study, "--json").stdout)
+    assert told["finished"] and told["steps"] == dict.fromkeys(STEPS, "finished")
+    assert "m3-d500-paper" in here("status", study).stdout
+    assert "is whole" in here("check", study).stdout
+    copy = tmp_path / "copy"
+    shutil.copytree(study, copy)
+    shutil.rmtree(copy / RUNS / STEPS[0])
+    (copy / RUNS / STEPS[1] / RESULTS).write_text("{}")
+    told = json.loads(here("status", copy, "--json").stdout)
+    assert not told["finished"] and told["steps"][STEPS[0]] == "not begun"
+    done = here("check", copy)
+    assert done.returncode == 5 and f"{STEPS[1]}/{RESULTS}" in done.stdout
 
 
 def test_a_finished_study_is_not_made_again(study: Path) -> None:

@@ -19,7 +19,7 @@ from tempernet.errors import ConfigError, StoreError
 from tempernet.store import RunFolder, files
 from tempernet.store.folder import RESULTS, STUDY, is_run, must_be_empty
 from tempernet.tasks import scales
-from tempernet.tasks.status import load
+from tempernet.tasks.status import load, problems
 
 RUNS = "runs"
 DEFAULT_SCALE = "hour"
@@ -102,6 +102,22 @@ class Study:
             return False
         newest, _ = RunFolder.open(folder).checkpoints.latest()
         return newest is not None and bool(newest.meta["finished"])
+
+    def state(self, step: Step) -> str:
+        """How far a step is."""
+        if self.finished(step):
+            return "finished"
+        return "begun" if is_run(self.folder(step)) else "not begun"
+
+    def status(self) -> dict[str, Any]:
+        """How far the study is."""
+        states = {step.name: self.state(step) for step in self.steps}
+        done = all(states[step.name] == "finished" for step in self.wanted)
+        return {"scale": self.scale, "only": list(self.only), "steps": states, "finished": done}
+
+    def problems(self) -> list[str]:
+        """Everything that is wrong with the folders of its runs."""
+        return [text for step in self.steps if is_run(self.folder(step)) for text in problems(self.folder(step))]
 
     def settings(self, step: Step) -> Any:
         """Those of the run that is there, which may have been made longer; else the study's own."""

@@ -495,7 +495,7 @@ def _study(
 ) -> None:
     """Run the steps of a study that are not finished, and write its page."""
     from tempernet.store import RunFolder
-    from tempernet.tasks.reproduce import Study
+    from tempernet.tasks.reproduce import Study, programs_kept
 
     max_seconds = None if max_time is None else seconds(max_time)
     advice = f"; go on with: tempernet reproduce --out {path}"
@@ -506,7 +506,7 @@ def _study(
     try:
         study = Study.begin(path, scale, only)
         study.write()
-        with Stopper(max_seconds, advice) as stopping:
+        with programs_kept(path), Stopper(max_seconds, advice) as stopping:
             failed = _steps(study, stopping, quiet)
             document, show = _finish_study(study, failed)
     except Stopped as error:

@@ -6,12 +6,16 @@ longer by itself, and a finished one is not made again.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import jax
+from jax.experimental.compilation_cache import compilation_cache
 
 from tempernet import config
 from tempernet.config import TaskSettings, did_you_mean
@@ -21,7 +25,7 @@ from tempernet.store.folder import RESULTS, STUDY, is_run, must_be_empty
 from tempernet.tasks import scales
 from tempernet.tasks.status import load, problems
 
-RUNS = "runs"
+RUNS, PROGRAMS = "runs", "programs"
 DEFAULT_SCALE = "hour"
 IMAGES_OF = "m3-d500-default"
 """The step whose images Fig. 1 shows."""
@@ -127,6 +131,26 @@ class Study:
     def results(self) -> dict[str, Any]:
         """What every finished step found, by its name."""
         return {step.name: load(self.folder(step), step.settings.task) for step in self.steps if self.finished(step)}
+
+
+@contextlib.contextmanager
+def programs_kept(path: Path) -> Iterator[None]:
+    """Within it, what a step compiles is kept in the folder for the next, unless the user keeps programs elsewhere."""
+    if getattr(jax.config, "jax_compilation_cache_dir"):  # noqa: B009 - known only at run time
+        yield
+        return
+    kept = {"jax_compilation_cache_dir": str(path / PROGRAMS), "jax_persistent_cache_min_compile_time_secs": 0.0}
+    before = {name: getattr(jax.config, name) for name in kept}
+    try:
+        for name, value in kept.items():
+            jax.config.update(name, value)
+        # JAX looks at its settings once.
+        compilation_cache.reset_cache()
+        yield
+    finally:
+        for name, value in before.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
 
 
 def is_study(path: Path) -> bool:

@@ -18,7 +18,7 @@ import jax
 from jax.experimental.compilation_cache import compilation_cache
 
 from tempernet import config
-from tempernet.config import TaskSettings, did_you_mean
+from tempernet.config import did_you_mean
 from tempernet.errors import ConfigError, StoreError
 from tempernet.store import RunFolder, files
 from tempernet.store.folder import RESULTS, STUDY, is_run, must_be_empty
@@ -41,7 +41,8 @@ class Step:
     """Of its folder."""
     parts: tuple[str, ...]
     """What of the paper it is for."""
-    settings: TaskSettings
+    settings: Any
+    """Of the kind that its task has."""
 
 
 @dataclass(frozen=True)

@@ -163,7 +163,7 @@ def _path(copies: int, num: int, steps: int, burn_in: int, rounds: int) -> Table
 EVIDENCE: dict[str, dict[str, Table]] = {
     "smoke": {
         "default": _path(2, 4, 5, 8, 16),
-        "paper": _path(2, 3, 5, 4, 8) | {"bridge": {"fit_burn_in": 4, "fit_rounds": 8, "tune_every": 10}},
+        "paper": _path(2, 4, 5, 4, 16) | {"bridge": {"fit_burn_in": 4, "fit_rounds": 8, "tune_every": 10}},
     },
     "hour": {
         "default": _path(2, 30, 50, 130, 220),

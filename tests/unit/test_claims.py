@@ -317,3 +317,10 @@ def test_the_crossing_is_where_the_loss_leaves_the_uninformed_one() -> None:
     assert low < 1.4 < high <= LADDER[8]
     assert temperatures.crossing(sweep(50, np.full(len(LADDER), 3.0))) == (0.0, LADDER[0])
     assert temperatures.crossing(sweep(50, np.full(len(LADDER), 1.0))) == (LADDER[-1], math.inf)
+
+
+def test_a_run_that_cannot_tell_is_not_called_missing() -> None:
+    run = make_results(np.array([0.01, 0.1, 10.0, 100.0]))
+    claim = temperatures.posterior_against_optimisation({"m3-d50-default": run, **losing(50)}, 50)
+    assert claim.verdict == UNDECIDED and claim.protocol == NO_RUN
+    assert "a temperature near 1" in claim.ours

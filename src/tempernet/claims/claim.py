@@ -44,6 +44,10 @@ class Undecided(Exception):  # noqa: N818 - nothing went wrong
     """What it would take to decide a claim. It never leaves this room."""
 
 
+class Missing(Undecided):
+    """A run that is not there."""
+
+
 def weigh(
     where: str, name: str, paper: str, tell_fn: Callable[[str], str], decide_fn: Callable[[], bool | np.bool_]
 ) -> Claim:
@@ -61,14 +65,16 @@ def weigh(
 def _told(tell_fn: Callable[[str], str], protocol: str) -> str:
     try:
         return tell_fn(protocol)
-    except Undecided:
+    except Missing:
         return NO_RUN
+    except Undecided as why:
+        return f"cannot tell; it would take {why}"
 
 
 def found(runs: Runs, name: str) -> Any:
     """A run by its name."""
     if name not in runs:
-        raise Undecided(f"the run {name}, which is not there: tempernet reproduce --only {name}")
+        raise Missing(f"the run {name}, which is not there: tempernet reproduce --only {name}")
     return runs[name]
 
 

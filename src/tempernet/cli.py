@@ -212,6 +212,24 @@ def predict(
 
 
 @app.command()
+def reproduce(
+    out: Annotated[Path, typer.Option(help="Folder of the study; made if it is not there.")],
+    scale: Annotated[
+        str | None, typer.Option(help="smoke, hour, day or paper: about how long it takes on two cores.")
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,...", help="fig1 to fig4, optimise, widths, evidence, or names of steps."),
+    ] = None,
+    max_time: MaxTimeOption = None,
+    quiet: QuietOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Reproduce the paper: its figures, runs and evidences, and a page that says which of its claims hold."""
+    _study(out, scale, None if only is None else _listed(only), max_time, quiet, as_json)
+
+
+@app.command()
 def resume(
     run: RunDir,
     rounds: Annotated[int | None, typer.Option(help="Rounds that count, in total.")] = None,
@@ -222,9 +240,15 @@ def resume(
 ) -> None:
     """Go on with a run that was stopped, or make it longer."""
     from tempernet.store import RunFolder
+    from tempernet.tasks.reproduce import is_study
 
-    settings = RunFolder.open(run).settings
     longer = {name: value for name, value in (("rounds", rounds), ("burn_in", burn_in)) if value is not None}
+    if is_study(run):
+        if longer:
+            raise ConfigError(f"{run} is a study: make one of the runs in {run / 'runs'} longer, then resume {run}")
+        _study(run, None, None, max_time, quiet, as_json)
+        return
+    settings = RunFolder.open(run).settings
     if longer:
         settings = config.settings_from({**settings.model_dump(), "run": {**settings.run.model_dump(), **longer}})
     _run(settings, run, max_time, quiet, as_json)
@@ -274,15 +298,17 @@ def status(
     watch: Annotated[bool, typer.Option("--watch", help="Again every few seconds, until the run is finished.")] = False,
 ) -> None:
     """Say how far a run is, its verdict so far, and its warnings."""
+    from tempernet.tasks.reproduce import Study, is_study
     from tempernet.tasks.status import current, rows
     from tempernet.terminal import plan_table
 
+    study = is_study(run)
     while True:
-        told = current(run)
+        told = Study.open(run).status() if study else current(run)
         if as_json:
             print(json.dumps(told), flush=True)
         else:
-            plan_table(rows(told))
+            plan_table(list(told["steps"].items()) if study else rows(told))
         if not watch or told["finished"]:
             return
         time.sleep(WATCH_SECONDS)
@@ -292,9 +318,10 @@ def status(
 @app.command()
 def check(run: RunDir) -> None:
     """Verify every hash of a run folder and the agreement of its parts; exit code 5 if something is wrong."""
+    from tempernet.tasks.reproduce import Study, is_study
     from tempernet.tasks.status import problems
 
-    found = problems(run)
+    found = Study.open(run).problems() if is_study(run) else problems(run)
     for problem in found:
         print(problem)
     if found:
@@ -412,11 +439,23 @@ def _seeded(settings: Any) -> Any:
 
 def _run(settings: Any, path: Path, max_time: str | None, quiet: bool, as_json: bool) -> None:
     """Run a task in its folder, from where the folder is to the end, and write and show what came out."""
-    from tempernet.store import files
-    from tempernet.tasks.problem import make_problem
-    from tempernet.terminal import reporter
-
     max_seconds = None if max_time is None else seconds(max_time)
+    advice = f"; go on with: tempernet resume {path}"
+    settings, problem, folder = _prepared(settings, path)
+    try:
+        with Stopper(max_seconds, advice) as stopping:
+            document, show = _carried_out(settings, problem, folder, stopping, quiet)
+    except Stopped as error:
+        raise Stopped(f"{error}{advice}") from error
+    finally:
+        folder.unlock()
+    _tell(document, show, quiet, as_json)
+
+
+def _prepared(settings: Any, path: Path) -> tuple[Any, Any, Any]:
+    """The settings as the folder has them, what they sample, and the folder with its lock."""
+    from tempernet.tasks.problem import make_problem
+
     settings = _settings_for(path, settings)
     problem = make_problem(settings)
     if settings.task == "anneal":
@@ -425,28 +464,104 @@ def _run(settings: Any, path: Path, max_time: str | None, quiet: bool, as_json: 
         check_comparable(settings, problem)
     folder = _folder(path)
     # Once more with the lock: another process may have begun a run here in the meantime.
-    settings = _settings_for(path, settings)
+    return _settings_for(path, settings), problem, folder
+
+
+def _carried_out(settings: Any, problem: Any, folder: Any, stopping: Stopper, quiet: bool) -> Finished:
+    """Run a task to its end and write its results."""
+    from tempernet.terminal import reporter
+
     shown = reporter(quiet)
-
-    def warn(text: str) -> None:
-        print(f"tempernet: warning: {text}", file=sys.stderr, flush=True)
-
     try:
-        with Stopper(max_seconds, f"; go on with: tempernet resume {path}") as stopping:
-            if not quiet:
-                print(f"tempernet: protocol {settings.protocol}, run folder {path}", file=sys.stderr)
-            _task_class(settings.task)(settings, problem, folder, shown, stopping, warn).run()
-            shown.close()
-            document, show = _FINISH[settings.task](path)
-    except Stopped as error:
-        raise Stopped(f"{error}; go on with: tempernet resume {path}") from error
+        if not quiet:
+            print(f"tempernet: protocol {settings.protocol}, run folder {folder.path}", file=sys.stderr)
+        _task_class(settings.task)(settings, problem, folder, shown, stopping, _warn).run()
     finally:
         shown.close()
-        folder.unlock()
+    return _FINISH[settings.task](folder.path)
+
+
+def _tell(document: dict[str, Any], show: Callable[[], None], quiet: bool, as_json: bool) -> None:
+    from tempernet.store import files
+
     if as_json:
         print(json.dumps(files.plain(document)))
     elif not quiet:
         show()
+
+
+def _warn(text: str) -> None:
+    print(f"tempernet: warning: {text}", file=sys.stderr, flush=True)
+
+
+def _study(
+    path: Path, scale: str | None, only: list[str] | None, max_time: str | None, quiet: bool, as_json: bool
+) -> None:
+    """Run the steps of a study that are not finished, and write its page."""
+    from tempernet.store import RunFolder
+    from tempernet.tasks.reproduce import Study, programs_kept
+
+    max_seconds = None if max_time is None else seconds(max_time)
+    advice = f"; go on with: tempernet reproduce --out {path}"
+    Study.begin(path, scale, only)
+    _make(path)
+    folder = RunFolder(path)
+    folder.lock()
+    try:
+        study = Study.begin(path, scale, only)
+        study.write()
+        with programs_kept(path), Stopper(max_seconds, advice) as stopping:
+            failed = _steps(study, stopping, quiet)
+            document, show = _finish_study(study, failed)
+    except Stopped as error:
+        raise Stopped(f"{error}{advice}") from error
+    finally:
+        folder.unlock()
+    _tell(document, show, quiet, as_json)
+    if failed:
+        raise NumericsError(
+            f"{len(failed)} steps failed, and the page calls their claims undecided: {', '.join(failed)}"
+        )
+
+
+def _steps(study: Any, stopping: Stopper, quiet: bool) -> dict[str, str]:
+    """Run what is wanted and not finished; what went wrong with those that could not go on."""
+    failed: dict[str, str] = {}
+    for number, step in enumerate(study.wanted, 1):
+        if stopping():
+            raise Stopped("stopped as asked")
+        if study.finished(step):
+            continue
+        if not quiet:
+            print(f"tempernet: step {number} of {len(study.wanted)}: {step.name}", file=sys.stderr, flush=True)
+        settings, problem, folder = _prepared(study.settings(step), study.folder(step))
+        try:
+            _carried_out(settings, problem, folder, stopping, quiet)
+        except (NumericsError, ConfigError) as error:
+            # The settings are the study's own: a start outside the prior's box is no mistake of the user.
+            _warn(f"{step.name} failed, the others go on: {error}")
+            failed[step.name] = str(error)
+        finally:
+            folder.unlock()
+    return failed
+
+
+def _finish_study(study: Any, failed: dict[str, str]) -> Finished:
+    """Write the page; what `--json` prints, and what shows it."""
+    from tempernet.claims import judge_all
+    from tempernet.report import counted, write_page
+    from tempernet.tasks.reproduce import IMAGES_OF
+    from tempernet.terminal import show_lines
+
+    runs = study.results()
+    images = _images(runs[IMAGES_OF]) if IMAGES_OF in runs else None
+    states = [(step.name, failed.get(step.name, "not made")) for step in study.steps]
+    claims = judge_all(runs)
+    written = write_page(study.path, study.scale, runs, claims, states, images)
+    lines = [f"{len(runs)} of {len(study.steps)} runs at the scale {study.scale}", counted(claims)]
+    lines += [f"{claim.verdict:13s}  {claim.name}" for claim in claims]
+    document = {"scale": study.scale, "claims": [claim._asdict() for claim in claims], "failed": failed}
+    return document, lambda: show_lines(lines, written)
 
 
 def _task_class(task: str) -> Any:
@@ -533,6 +648,11 @@ _FINISH: dict[str, Callable[[Path], Finished]] = {
 def _new_folder(name: str) -> Path:
     """A folder named by the time, for a run that was given none."""
     return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _listed(text: str) -> list[str]:
+    """`fig3,evidence` as names."""
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def _odds(text: str) -> tuple[float, ...]:

@@ -350,6 +350,8 @@ PAPER_NUMBERS: dict[str, dict[str, dict[str, Any]]] = {
 }
 """The paper's numbers, which are defaults of its protocol and may be changed (Sec. 4.3.1)."""
 
+PRIOR_FACTORS = {"M1": 50.0, "M3": 50.0, "M3star": 1000.0}
+"""The paper's `prior.factor` of each network (Secs. 3.2, 4.1)."""
 _M3_LADDER = {"low": 0.01, "high": 100.0, "num": 112}
 _M3STAR_LADDER = {"low": 10**-1.5, "high": 10**1.5, "num": 84}
 _TABLE_1 = {"num_steps": 100, "num_trajectories": 10}
@@ -379,7 +381,7 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
             {
                 "data": {"n_train": n},
                 "network": {"name": "M3star"},
-                "prior": {"factor": 1000.0},
+                "prior": {"factor": PRIOR_FACTORS["M3star"]},
                 "ladder": _M3STAR_LADDER,
                 "dynamics": _TABLE_1,
             },
@@ -461,7 +463,7 @@ def settings_from(given: Mapping[str, Any]) -> Any:
 def preset_settings(name: str, task: str = "sweep") -> dict[str, Any]:
     """The settings of a preset that differ from the defaults, as far as the task has them."""
     if name not in PRESETS:
-        raise ConfigError(f"unknown preset {name!r}{_nearest(name, PRESETS)}; there are {', '.join(PRESETS)}")
+        raise ConfigError(f"unknown preset {name!r}{did_you_mean(name, PRESETS)}; there are {', '.join(PRESETS)}")
     known = TASKS[task]().model_dump()
     shared = {
         table: {key: value for key, value in values.items() if key in known[table]}
@@ -558,10 +560,11 @@ def _refuse_unknown(given: Mapping[str, Any], task: str) -> None:
         inside = isinstance(value, Mapping) and (value or table)
         for key in [f"{name}.{inner}" for inner in value] if inside else [name]:
             if key not in known:
-                raise ConfigError(f"unknown setting {key}{_nearest(key, known)}; `tempernet init {task}` lists all")
+                raise ConfigError(f"unknown setting {key}{did_you_mean(key, known)}; `tempernet init {task}` lists all")
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """` (did you mean ...?)` with the known name that is nearest to one that is not known, if any is near."""
     known = list(known)
     # A setting is known by its last part as well: `rounds` is near `run.rounds`.
     same = [key for key in known if key.split(".")[-1] == name.split(".")[-1]]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.interpolate import PchipInterpolator
-from scipy.special import erfinv
+from scipy.special import erf, erfinv
 
 from tempernet.paths import Path
 
@@ -66,6 +66,15 @@ def place(barrier: Barrier, num: int) -> np.ndarray:
     inner = PchipInterpolator(height, stretched(path))(np.linspace(0, height[-1], num)[1:-1])
     values = path.value_fn(np.exp(inner) - _offset(path))
     return np.concatenate([path.values[:1], values, path.values[-1:]])
+
+
+def swap_rates_at(barrier: Barrier, wanted: Path) -> np.ndarray:
+    """Swap rates to expect between the rungs of another path with the same ends: 1 - erf(x/2) of its intervals."""
+    height = np.concatenate([[0.0], np.cumsum(barrier.steps)])
+    old, at = (np.log(path.beta + _offset(barrier.path)) for path in (barrier.path, wanted))
+    # Ascending, for the interpolation; temperatures ascend where beta descends.
+    steps = np.abs(np.diff(PchipInterpolator(-old, height)(-at)))
+    return 1 - erf(math.sqrt(math.pi) / 2 * steps)
 
 
 def interpolate_steps(path: Path, step_sizes: np.ndarray, wanted: Path) -> np.ndarray:

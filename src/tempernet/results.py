@@ -183,9 +183,9 @@ def document(results: Results) -> dict[str, Any]:
         },
         "best_temperature": None if best is None else best._asdict(),
         "test_loss": {
-            **({} if best is None else {"best": _at(results, best.rung)}),
-            "posterior": _at(results, nearest(results.temperatures, 1.0)),
-            "lowest": _at(results, 0),
+            **({} if best is None else {"best": at_rung(results, best.rung)}),
+            "posterior": at_rung(results, nearest(results.temperatures, 1.0)),
+            "lowest": at_rung(results, 0),
         },
         "uninformed_loss": results.provenance["uninformed_loss"],
         "barrier": {"total": results.barrier.total, "rungs_wanted": results.barrier.rungs_wanted},
@@ -264,7 +264,7 @@ def _prefixed(summary: xarray.Dataset) -> xarray.Dataset:
     return summary.rename({name: f"mean_{name}" for name in summary.data_vars})
 
 
-def _at(results: Results, rung: int) -> dict[str, Any]:
+def at_rung(results: Results, rung: int) -> dict[str, Any]:
     """Held-out numbers at a rung: on the whole test set where it was scored, else on the part."""
     summary = results.summary
     found: dict[str, Any] = {"temperature": summary.temperature.values[rung]}

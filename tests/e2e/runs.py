@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import pytest
 
+from tempernet import cli
 from tempernet.store import RunFolder
 from tempernet.tasks.status import problems
 
@@ -19,6 +24,24 @@ def command(*arguments: object, timeout: float = 300, before: Sequence[str] = ()
     """`tempernet ARGUMENTS`, as installed beside this Python; `before` is a command that ends by becoming it."""
     given = [*before, PROGRAM, *map(str, arguments)]
     return subprocess.run(given, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+class Ended(NamedTuple):
+    """How a command ended, and what it said."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def here(*arguments: object) -> Ended:
+    """`tempernet ARGUMENTS` in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", ["tempernet", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    return Ended(int(str(ended.value.code)), out.getvalue(), err.getvalue())
 
 
 def options(settings: Sequence[str]) -> list[str]:

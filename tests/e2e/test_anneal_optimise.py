@@ -6,22 +6,21 @@ What is stopped by a signal runs in a subprocess; the rest in this one, which ne
 from __future__ import annotations
 
 import csv
-import io
 import json
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
 from PIL import Image
+from runs import Ended, here
 
-from tempernet import cli, config, mnist16
+from tempernet import config, mnist16
 from tempernet.annealed import load
 from tempernet.data.images import resize
 from tempernet.networks import network_by_name
@@ -69,25 +68,7 @@ LADDER = (
 )
 
 
-class Ended(NamedTuple):
-    """How a command ended, and what it said."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
 Run = tuple[Path, Ended]
-
-
-def here(*arguments: object) -> Ended:
-    """`tempernet ARGUMENTS` in this process."""
-    out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
-        patch.setattr(sys, "argv", ["tempernet", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-    return Ended(int(str(ended.value.code)), out.getvalue(), err.getvalue())
 
 
 def options(*settings: str) -> list[str]:

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from tempernet import ladders
-from tempernet.ladders import interpolate_steps, place, stretched
+from tempernet.ladders import interpolate_steps, place, stretched, swap_rates_at
 from tempernet.paths import Centre, beta_path, bridge_path, temperature_path
 
 GEOMETRIC = np.geomspace(0.01, 100, 56)
@@ -208,3 +208,14 @@ def test_far_bridges_are_as_far_apart_as_both_terms_say() -> None:
     phi = np.array([[100.0, 10.0], [40.0, 30.0]])
     barrier = ladders.measure_barrier(bridge_path([0.0, 0.5], Centre(0.0, 0.0, 1.0)), np.array([0.0]), phi[::-1])
     np.testing.assert_allclose(barrier.steps, math.sqrt(0.5 * 80 / math.pi))
+
+
+@pytest.mark.parametrize("system", [Gaussian(30.0, 0.0, 0.5), Gaussian(30.0, 400.0, 0.3)])
+def test_the_barrier_tells_the_swap_rates_of_another_ladder(system: Gaussian) -> None:
+    placed = place(system.measure(GEOMETRIC), len(GEOMETRIC))
+    told = swap_rates_at(system.measure(placed), temperature_path(GEOMETRIC))
+    np.testing.assert_allclose(told, system.swap_rate(GEOMETRIC), atol=0.03)
+    # Not those of the ladder that was measured.
+    own = system.swap_rate(placed)
+    assert system.latent == 0 or np.abs(told - own).max() > 0.2
+    np.testing.assert_allclose(swap_rates_at(system.measure(placed), temperature_path(placed)), own, atol=1e-6)

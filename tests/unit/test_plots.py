@@ -10,7 +10,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-import xarray
+from made_up import LAYERS, make_results
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -19,128 +19,13 @@ from PIL import Image
 
 from tempernet import config, plots
 from tempernet.errors import DataError, StoreError
-from tempernet.flow import Flow
-from tempernet.ladders import measure_barrier
 from tempernet.optimised import SCORED, Optimised
-from tempernet.paths import temperature_path
 from tempernet.plots.axis import HOLLOW, fit_y, log_ticks, number, temperature_scale
 from tempernet.plots.files import DPI
 from tempernet.plots.trajectory import energies_per_example
-from tempernet.results import Results, summarise
-from tempernet.thermo import best_temperature
-from tempernet.verdict import judge
+from tempernet.results import Results
 
 NAMES = ("fig2-trajectory", "fig3-loss", "steps", "swaps", "flow", "heat-capacity", "ensemble", "mean-square")
-LAYERS = 2
-
-
-def make_results(
-    temperatures: np.ndarray,
-    *,
-    copies: int = 3,
-    rounds: int = 80,
-    burn_in: int = 12,
-    scored: bool = True,
-    stuck: tuple[int, ...] = (),
-    n_train: int = 50,
-    protocol: str = "default",
-    prior: str = "box",
-    path: Path = Path("run"),
-) -> Results:
-    """A run that never was: normal energies with the variance of their mean's slope, copies apart at `stuck` rungs."""
-    rng = np.random.default_rng(7)
-    temperatures = np.asarray(temperatures, np.float64)
-    rungs = len(temperatures)
-    warmth = 1 / (1 + 3 / temperatures)
-    shape = (copies, rounds, rungs)
-    apart = np.zeros((copies, 1, rungs))
-    apart[1::2, :, list(stuck)] = 5.0
-    energy = n_train * 4 * warmth + np.sqrt(n_train) * warmth * (rng.standard_normal(shape) + apart)
-    replica = np.stack([_walk(rng, rounds, rungs) for _ in range(copies)])
-    pairs = (copies, rounds, rungs - 1)
-    variables = {
-        "energy": (("copy", "round", "temperature"), energy.astype(np.float32)),
-        "acceptance": (("copy", "round", "temperature"), rng.uniform(0.5, 0.8, shape).astype(np.float32)),
-        "wall_rejections": (("copy", "round", "temperature"), rng.integers(0, 2, shape)),
-        "nonfinite": (("copy", "round", "temperature"), np.zeros(shape, int)),
-        "replica": (("copy", "round", "temperature"), replica),
-        "swap_attempts": (("copy", "round", "pair"), np.ones(pairs, int)),
-        "swap_probability": (("copy", "round", "pair"), rng.uniform(0.1, 0.9, pairs)),
-        "mean_square": (
-            ("copy", "round", "temperature", "layer"),
-            (0.01 + 0.3 * warmth[:, None]) * rng.uniform(0.9, 1.1, (*shape, LAYERS)),
-        ),
-        "time_step": (("round", "temperature"), np.broadcast_to(0.1 / np.sqrt(temperatures), (rounds, rungs))),
-    }
-    coords = {"temperature": temperatures, "round": np.arange(1, rounds + 1), "copy": np.arange(copies)}
-    if scored:
-        loss = (
-            50 / n_train
-            + 2 * np.log(0.6 + warmth) ** 2
-            + 0.05 * rng.standard_normal((copies, max(1, rounds // 4), rungs))
-        )
-        for name in ("validation_loss", "test_loss"):
-            variables[name] = (("copy", "score", "temperature"), loss)
-        variables["test_accuracy"] = (("copy", "score", "temperature"), 1 / (1 + loss))
-        coords["score"] = 4 * np.arange(1, loss.shape[1] + 1)
-    series = xarray.Dataset(variables, coords=coords)
-    provenance = {
-        "data": {"name": "mnist16", "n_train": n_train},
-        "trajectories": 4,
-        "uninformed_loss": np.log(10),
-    }
-    flow = Flow(copies, rungs)
-    for row in np.moveaxis(replica, 1, 0):
-        flow.update(row)
-    verdict = judge({"the energy": energy}, 1, exchanging=False)
-    summary = summarise(series, provenance, verdict)
-    if scored:
-        for name, value in (("loss", 0.9), ("accuracy", 0.7), ("calibration", 0.1)):
-            error = 0.01 if copies > 1 else np.nan
-            summary[f"ensemble_{name}"] = ("temperature", np.full(rungs, value))
-            summary[f"ensemble_{name}_error"] = ("temperature", np.full(rungs, error))
-    return Results(
-        path=path,
-        settings=config.resolve(assignments=[f"protocol={protocol}", f"prior.kind={prior}", f"data.n_train={n_train}"]),
-        provenance=provenance,
-        series=series,
-        burn_in=_burn_in(energy, temperatures, burn_in),
-        summary=summary,
-        verdict=verdict,
-        best=best_temperature(series.validation_loss.values, temperatures) if scored else None,
-        barrier=measure_barrier(
-            temperature_path(temperatures), summary.swap_rate.values[:-1], summary.energy.values[:, None]
-        ),
-        round_trips=int(flow.round_trips.sum()),
-        fraction_from_hot=flow.fraction_from_hot,
-        finished=True,
-    )
-
-
-def _walk(rng: np.random.Generator, rounds: int, rungs: int) -> np.ndarray:
-    """Who sits where, (rounds, rungs): neighbours swap at random."""
-    rows = [np.arange(rungs)]
-    for _ in range(rounds - 1):
-        row = rows[-1].copy()
-        for rung in range(int(rng.integers(2)), rungs - 1, 2):
-            if rng.random() < 0.7:
-                row[rung : rung + 2] = row[rung : rung + 2][::-1]
-        rows.append(row)
-    return np.stack(rows)
-
-
-def _burn_in(energy: np.ndarray, temperatures: np.ndarray, rounds: int) -> xarray.Dataset:
-    """A ladder that moves half way through burn-in; energies that come down to where they belong."""
-    fall = np.geomspace(3, 1, rounds)[None, :, None] if rounds else np.zeros((1, 0, 1))
-    ladder = np.where(np.arange(rounds)[:, None] < rounds / 2, 1.3, 1.0) * temperatures
-    return xarray.Dataset(
-        {
-            "energy": (("copy", "burn_in_round", "rung"), energy[:, :1] * fall),
-            "rung_temperature": (("burn_in_round", "rung"), ladder),
-        }
-    )
-
-
 LADDER = np.geomspace(0.1, 10, 7)
 CASES: dict[str, Callable[[], Results]] = {
     "normal": lambda: make_results(LADDER),

@@ -19,6 +19,7 @@ from tempernet.store.records import Records
 CONFIG, PROVENANCE, STATUS, LOG, LOCK = "config.toml", "provenance.json", "status.json", "log.txt", "lock"
 RESULTS, RESULTS_NC, FIGURES = "results.json", "results.nc", "figures"
 QUADRATIC = "quadratic.json"
+STUDY = "study.json"
 LOCK_TRIES = 10
 RUN, REVISION = "run", "revision"
 """What a file says of the run it belongs to, and how often it was written."""
@@ -31,7 +32,7 @@ def is_run(path: Path) -> bool:
 
 def must_be_empty(path: Path) -> None:
     """Refuse a folder that is not empty, but for what a run leaves that ended before it had begun."""
-    left = {LOCK, PROVENANCE, PROVENANCE + files.TEMPORARY, CONFIG + files.TEMPORARY}
+    left = {LOCK, PROVENANCE, *(name + files.TEMPORARY for name in (PROVENANCE, CONFIG, STUDY))}
     try:
         occupied = path.exists() and any(entry.name not in left for entry in path.iterdir())
     except OSError as error:

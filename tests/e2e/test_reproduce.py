@@ -1,0 +1,199 @@
+"""`reproduce` as a person runs it: a whole study at the scale of a smoke test, stopped, killed, resumed, misused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+from runs import PROGRAM, assert_same, command, here
+
+from tempernet.claims import UNDECIDED, VERDICTS, judge_all
+from tempernet.store import files
+from tempernet.store.folder import PROVENANCE, RESULTS, STUDY
+from tempernet.tasks.reproduce import RUNS, Study, steps_of
+from tempernet.tasks.status import problems
+
+STEPS = [step.name for step in steps_of("smoke")]
+FEW = "widths-m1-default,m3-d50-default,optimise-m3-d50-default"
+"""In the order that they are run in: widths-m1-default, optimise-m3-d50-default, m3-d50-default."""
+
+pytestmark = pytest.mark.usefixtures("shared_compilations")
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study that nothing happened to."""
+    path = tmp_path_factory.mktemp("study") / "smoke"
+    done = command("reproduce", "--out", path, "--scale", "smoke", "--json", timeout=1500)
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["claims"]) == len(judge_all({}))
+    return path
+
+
+def interrupted(path: Path, number: int, *, at: str) -> tuple[int, str]:
+    """Begin a few steps and send a signal once a line of progress says so; the exit code, and what was said."""
+    given = [PROGRAM, "reproduce", "--out", str(path), "--scale", "smoke", "--only", FEW]
+    with subprocess.Popen(given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if line.startswith(at):
+                process.send_signal(number)
+                break
+        said += process.stderr.readlines()
+        return process.wait(timeout=120), "".join(said)
+
+
+def test_the_whole_study_makes_every_run_figure_and_row(study: Path) -> None:
+    found = Study.open(study)
+    assert all(found.finished(step) for step in found.steps)
+    assert sorted(file.name for file in (study / RUNS).iterdir()) == sorted(STEPS)
+    assert [problem for name in STEPS for problem in problems(study / RUNS / name)] == []
+    page = (study / "report.md").read_text()
+    for name in ("fig1", "fig2", "fig3", "fig4", "heat-capacity", "swaps", "evidences"):
+        assert f"(figures/{name}" in page, name
+    assert (study / "report.html").read_text().count("data:image/png;base64,") == page.count("](figures/")
+    claims = files.read_json(study / "claims.json")["claims"]
+    assert [claim["name"] for claim in claims] == [claim.name for claim in judge_all({})]
+    # Every number was made by a run, and none of these tiny networks decides anything about the paper's.
+    assert all("no run" not in (claim["protocol"], claim["ours"]) for claim in claims)
+    assert {claim["verdict"] for claim in claims if "floor 1.46" not in claim["name"]} == {UNDECIDED}
+    assert {claim["verdict"] for claim in claims} <= set(VERDICTS)
+
+
+def test_status_and_check_of_a_study(study: Path, tmp_path: Path) -> None:
+    told = json.loads(here("status", study, "--json").stdout)
+    assert told["finished"] and told["steps"] == dict.fromkeys(STEPS, "finished")
+    assert "m3-d500-paper" in here("status", study).stdout
+    assert "is whole" in here("check", study).stdout
+    copy = tmp_path / "copy"
+    shutil.copytree(study, copy)
+    shutil.rmtree(copy / RUNS / STEPS[0])
+    (copy / RUNS / STEPS[1] / RESULTS).write_text("{}")
+    told = json.loads(here("status", copy, "--json").stdout)
+    assert not told["finished"] and told["steps"][STEPS[0]] == "not begun"
+    done = here("check", copy)
+    assert done.returncode == 5 and f"{STEPS[1]}/{RESULTS}" in done.stdout
+
+
+def test_a_finished_study_is_not_made_again(study: Path) -> None:
+    before = {name: (study / RUNS / name / RESULTS).stat().st_mtime_ns for name in STEPS}
+    page = (study / "report.html").read_bytes()
+    done = here("resume", study)
+    assert done.returncode == 0, done.stderr
+    assert "step" not in done.stderr
+    assert f"{len(STEPS)} of {len(STEPS)} runs at the scale smoke" in done.stdout
+    assert {name: (study / RUNS / name / RESULTS).stat().st_mtime_ns for name in STEPS} == before
+    assert (study / "report.html").read_bytes() == page
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 6), (signal.SIGKILL, -9)])
+def test_a_study_that_was_stopped_goes_on_to_the_same_result(
+    study: Path, tmp_path: Path, number: int, code: int
+) -> None:
+    path = tmp_path / "stopped"
+    returned, said = interrupted(path, number, at="tempernet: step 3")
+    assert returned == code
+    if code == 6:
+        assert said.rstrip().endswith(f"go on with: tempernet reproduce --out {path}")
+    first = path / RUNS / "widths-m1-default" / RESULTS
+    before = first.stat().st_mtime_ns
+    assert not (path / "report.md").exists()
+    done = command("resume", path)
+    assert done.returncode == 0, done.stderr
+    assert "step 1 of 3" not in done.stderr and "step 3 of 3: m3-d50-default" in done.stderr
+    assert first.stat().st_mtime_ns == before
+    assert_same(path / RUNS / "m3-d50-default", study / RUNS / "m3-d50-default")
+    # What --only left out is undecided, with how to make it.
+    claims = files.read_json(path / "claims.json")["claims"]
+    assert any("--only m3-d500-default" in claim["wanted"] for claim in claims)
+    assert len(Study.open(path).results()) == 3
+
+
+def test_time_that_is_up_stops_a_study(tmp_path: Path) -> None:
+    done = command("reproduce", "--out", tmp_path / "s", "--scale", "smoke", "--max-time", "1s", "--only", FEW)
+    assert done.returncode == 6, done.stderr
+    assert "go on with: tempernet reproduce --out" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--scale", "huor"), 2, "did you mean hour?"),
+        (("--scale", "smoke", "--only", "fig33"), 2, "did you mean fig3?"),
+        (("--scale", "smoke", "--only", "fig3,m3-d5000-papr"), 2, "did you mean m3-d5000-paper?"),
+        (("--scale", "smoke", "--max-time", "soon"), 2, "a time must be like"),
+    ],
+)
+def test_bad_input_is_one_line_and_makes_no_folder(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    done = here("reproduce", "--out", tmp_path / "new", *arguments)
+    assert done.returncode == code
+    assert said in done.stderr and done.stderr.count("\n") == 1
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "letter.txt").write_text("dear")
+    done = here("reproduce", "--out", tmp_path, "--scale", "smoke")
+    assert done.returncode == 5 and "not empty" in done.stderr
+    assert [file.name for file in tmp_path.iterdir()] == ["letter.txt"]
+
+
+def test_another_scale_is_refused(study: Path) -> None:
+    done = here("reproduce", "--out", study, "--scale", "hour")
+    assert done.returncode == 5
+    assert "holds a study of scale smoke, not hour" in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_other_settings_of_the_same_scale_are_refused(tmp_path: Path) -> None:
+    other = {"scale": "smoke", "steps": dict.fromkeys(STEPS, "0"), "only": []}
+    files.write_json(tmp_path / STUDY, other)
+    done = here("resume", tmp_path)
+    assert done.returncode == 5 and "other settings of the scale smoke" in done.stderr
+
+
+def test_a_damaged_study_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / STUDY).write_text('{"scale": "smoke"}')
+    done = here("resume", tmp_path)
+    assert done.returncode == 5 and "damaged" in done.stderr
+
+
+def test_a_study_cannot_be_made_longer_as_a_whole(study: Path) -> None:
+    done = here("resume", study, "--rounds", 50)
+    assert done.returncode == 2 and "make one of the runs" in done.stderr
+
+
+def test_a_run_made_longer_by_itself_is_read_as_it_is(study: Path) -> None:
+    run = study / RUNS / "m3-d50-paper"
+    assert here("resume", run, "--rounds", 20, "--quiet").returncode == 0
+    done = here("reproduce", "--out", study, "--only", "widths")
+    assert done.returncode == 0, done.stderr
+    assert Study.open(study).results()["m3-d50-paper"].series.sizes["round"] == 20
+    assert files.read_json(run / PROVENANCE)["restarts"]
+
+
+def test_a_step_that_fails_leaves_the_others_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from tempernet.errors import NumericsError
+    from tempernet.tasks.optimise import Optimise
+
+    run = Optimise.run
+
+    def fail_once(self: Optimise) -> None:
+        if self.folder.path.name == "widths-m1-default":
+            raise NumericsError("no numbers")
+        run(self)
+
+    monkeypatch.setattr(Optimise, "run", fail_once)
+    only = "widths-m1-default,widths-m1-paper"
+    done = here("reproduce", "--out", tmp_path / "s", "--scale", "smoke", "--only", only)
+    assert done.returncode == 4 and "1 steps failed" in done.stderr
+    page = (tmp_path / "s" / "report.md").read_text()
+    assert "| widths-m1-default | no numbers |" in page
+    assert list(Study.open(tmp_path / "s").results()) == ["widths-m1-paper"]

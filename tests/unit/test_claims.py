@@ -1,0 +1,326 @@
+"""The judging of claims: each of them holds on results that were made so, fails on others, and is else undecided."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from made_up import make_evidence, make_optimised, make_results
+
+from tempernet.claims import FAILS, HOLDS, UNDECIDED, Claim, evidences, judge_all, ladder, minima, temperatures
+from tempernet.claims.claim import NO_RUN, Undecided, above, over_copies
+from tempernet.results import Results
+from tempernet.statistics import Estimate
+
+LADDER = np.geomspace(0.01, 100, 13)
+"""With T = 1 in the middle."""
+LOG_T = np.log10(LADDER)
+
+
+def valley(at: float, least: float = 1.2, steep: float = 2.0) -> np.ndarray:
+    """A loss with its minimum at a temperature."""
+    return least + steep * (LOG_T - math.log10(at)) ** 2
+
+
+def rising(cross: float) -> np.ndarray:
+    """A loss that rises above the uninformed one at a temperature."""
+    return math.log(10) + 0.8 * np.tanh(3 * (LOG_T - math.log10(cross)))
+
+
+def sweep(n: int, loss: np.ndarray | None = None, network: str = "M3", **made: Any) -> Results:
+    return make_results(LADDER, n_train=n, loss=loss, network=network, copies=4, path=Path(f"{network}-d{n}"), **made)
+
+
+def sweeps(of: Callable[[int], Results], network: str = "m3", protocol: str = "default") -> dict[str, Results]:
+    return {f"{network}-d{n}-{protocol}": of(n) for n in (50, 500, 5000)}
+
+
+def energies(two_peaks: bool) -> np.ndarray:
+    """(copies, rounds, K), with the greatest heat capacity at the lowest temperature but one or two peaks there."""
+    rng = np.random.default_rng(5)
+    values = 50 + rng.standard_normal((4, 200, len(LADDER))) * LADDER
+    values[..., 6] += 40 * rng.choice([-1.0, 1.0], (4, 200)) if two_peaks else 40 * rng.standard_normal((4, 200))
+    return values
+
+
+def hot(loss: float) -> np.ndarray:
+    return np.where(LADDER > 50, loss, 1.0)
+
+
+def widths_run(network: str, low: float, high: float, energy: float = 0.0) -> Any:
+    return make_optimised(network, 500, "paper", widest=np.linspace(low, high, 25), energy=energy)
+
+
+def with_widths(network: str, low: float, high: float, energy: float = 0.0) -> dict[str, Any]:
+    run = widths_run(network, low, high, energy)
+    return {f"widths-{network.lower()}-{protocol}": run for protocol in ("paper", "default")}
+
+
+def losing(n: int) -> dict[str, Any]:
+    return {f"optimise-m3-d{n}-default": make_optimised(n_train=n, test_loss=3.0)}
+
+
+def star(train_loss: float) -> dict[str, Any]:
+    return {"widths-m3star-default": make_optimised("M3star", 500, energy=500 * train_loss)}
+
+
+def integral(network: str, value: float, error: float, **made: Any) -> dict[str, Any]:
+    volume = {"M3": 28_960.436, "M1": 19_945.736}[network]
+    run = make_evidence(network, value, error, log_volume=made.pop("log_volume", volume), **made)
+    return {f"evidence-{network.lower()}-default": run}
+
+
+def both(loss_of_star: float) -> dict[str, Any]:
+    star_run = sweep(50, valley(1.0, loss_of_star), "M3star")
+    return {"m3-d50-default": sweep(50, valley(1.0, 2.0)), "m3star-d50-default": star_run}
+
+
+FLOOR = minima.FLOOR
+STUCK: dict[str, Any] = {"stuck": (0, 6, 12)}
+Made = Callable[[], Mapping[str, Any]]
+Judged = Callable[[Mapping[str, Any]], Claim]
+CASES: dict[str, tuple[Judged, Made, Made, Made]] = {
+    # What is judged; results on which it holds, on which it does not, and which do not decide it.
+    "floor": (minima.floor, lambda: star(FLOOR + 1e-3), lambda: star(1.3), lambda: star(1.9)),
+    "width M3": (
+        lambda runs: minima.width(runs, "M3"),
+        lambda: with_widths("M3", 25, 35),
+        lambda: with_widths("M3", 50, 90),
+        lambda: with_widths("M3", 25, 35, energy=7.0),
+    ),
+    "width M1": (
+        lambda runs: minima.width(runs, "M1"),
+        lambda: with_widths("M1", 30, 35),
+        lambda: with_widths("M1", 10, 20),
+        lambda: with_widths("M1", 30, 35, energy=1e-3),
+    ),
+    "width M3star": (
+        lambda runs: minima.width(runs, "M3star"),
+        lambda: with_widths("M3star", 700, 1000, energy=500 * FLOOR),
+        lambda: with_widths("M3star", 70, 100, energy=500 * FLOOR),
+        lambda: with_widths("M3star", 700, 1000, energy=500 * 1.6),
+    ),
+    "steps": (
+        lambda runs: minima.steps(runs, 500),
+        lambda: {"optimise-m3-d500-paper": make_optimised(n_train=500, protocol="paper", gradients=300)},
+        lambda: {"optimise-m3-d500-paper": make_optimised(n_train=500, protocol="paper", energy=550.0)},
+        lambda: {
+            "optimise-m3-d500-paper": make_optimised(n_train=500, protocol="paper", energy=550.0, max_gradients=500)
+        },
+    ),
+    "minimum D_500": (
+        lambda runs: temperatures.minimum(runs, 500),
+        lambda: {"m3-d500-default": sweep(500, valley(1.0))},
+        lambda: {"m3-d500-default": sweep(500, valley(10.0))},
+        lambda: {"m3-d500-default": sweep(500, valley(1.0), **STUCK)},
+    ),
+    "minimum D_5000": (
+        lambda runs: temperatures.minimum(runs, 5000),
+        lambda: {"m3-d5000-default": sweep(5000, valley(10.0))},
+        lambda: {"m3-d5000-default": sweep(5000, valley(0.1))},
+        lambda: {"m3-d5000-default": sweep(5000, np.full(len(LADDER), 2.0))},
+    ),
+    "T = 1 against optimisation": (
+        lambda runs: temperatures.posterior_against_optimisation(runs, 50),
+        lambda: {"m3-d50-default": sweep(50, valley(1.0)), **losing(50)},
+        lambda: {"m3-d50-default": sweep(50, valley(1.0, least=5.0)), **losing(50)},
+        lambda: {"m3-d50-default": sweep(50, valley(1.0, least=3.0)), **losing(50)},
+    ),
+    "hot against uninformed": (
+        lambda runs: temperatures.hot_against_uninformed(runs, 50),
+        lambda: {"m3-d50-default": sweep(50, hot(4.0))},
+        lambda: {"m3-d50-default": sweep(50, hot(2.0))},
+        lambda: {"m3-d50-default": sweep(50, hot(4.0), stuck=(12,))},
+    ),
+    "hot against optimisation": (
+        lambda runs: temperatures.hot_against_optimisation(runs, 50),
+        lambda: {"m3-d50-default": sweep(50, hot(4.0)), **losing(50)},
+        lambda: {"m3-d50-default": sweep(50, hot(2.0)), **losing(50)},
+        lambda: {"m3-d50-default": sweep(50, hot(4.0))},
+    ),
+    "crossing": (
+        temperatures.crossing_grows,
+        lambda: sweeps(lambda n: sweep(n, rising({50: 0.1, 500: 1.0, 5000: 10.0}[n]))),
+        lambda: sweeps(lambda n: sweep(n, rising({50: 10.0, 500: 1.0, 5000: 0.1}[n]))),
+        lambda: sweeps(lambda n: sweep(n, rising(1.0))),
+    ),
+    "never informed": (
+        temperatures.never_informed,
+        lambda: {"m3-d50-default": sweep(50, valley(1.0, least=2.8))},
+        lambda: {"m3-d50-default": sweep(50, valley(1.0, least=1.8))},
+        lambda: {"m3-d50-default": sweep(50, valley(1.0, least=math.log(10)))},
+    ),
+    "no minimum": (
+        lambda runs: temperatures.no_minimum(runs, 50),
+        lambda: {"m3star-d50-default": sweep(50, 1.6 + 0.2 * (LOG_T + 2), "M3star")},
+        lambda: {"m3star-d50-default": sweep(50, valley(1.0), "M3star")},
+        lambda: {"m3star-d50-default": sweep(50, np.full(len(LADDER), 1.8), "M3star")},
+    ),
+    "as good on D_50": (
+        temperatures.as_good_on_few,
+        lambda: {
+            "m3-d50-default": sweep(50, valley(1.0, 2.0)),
+            "m3star-d50-default": sweep(50, valley(1.0, 2.05), "M3star"),
+        },
+        lambda: {
+            "m3-d50-default": sweep(50, valley(1.0, 2.0)),
+            "m3star-d50-default": sweep(50, valley(1.0, 3.0), "M3star"),
+        },
+        lambda: {
+            "m3-d50-default": sweep(50, valley(1.0, 2.0)),
+            "m3star-d50-default": sweep(50, valley(1.0, 2.2), "M3star"),
+        },
+    ),
+    "below the floor": (
+        temperatures.below_floor,
+        lambda: {"m3-d500-default": sweep(500, valley(3.0, 1.2))},
+        lambda: {"m3-d500-default": sweep(500, valley(3.0, 2.0))},
+        lambda: {"m3-d500-default": sweep(500, valley(3.0, 2.0), **STUCK)},
+    ),
+    "no transition": (
+        lambda runs: ladder.no_transition(runs, 500),
+        lambda: {"m3-d500-default": sweep(500, energy=energies(two_peaks=False), rounds=200)},
+        lambda: {"m3-d500-default": sweep(500, energy=energies(two_peaks=True), rounds=200)},
+        lambda: {"m3-d500-default": sweep(500, **STUCK)},
+    ),
+    "equal swaps": (
+        lambda runs: ladder.equal_swaps(runs, 500),
+        lambda: {"m3-d500-default": sweep(500, swap_rate=np.full(12, 0.6))},
+        lambda: {"m3-d500-default": sweep(500, swap_rate=np.where(np.arange(12) == 6, 0.1, 0.7))},
+        lambda: {"m3-d500-default": sweep(500, swap_rate=np.full(12, 0.6), **STUCK)},
+    ),
+    "volume": (
+        lambda runs: evidences.volume(runs, "M3"),
+        lambda: integral("M3", 0.0, 1.0),
+        lambda: integral("M3", 0.0, 1.0, log_volume=10_690.0),
+        lambda: integral("M3", 0.0, 1.0, n_train=50),
+    ),
+    "integral M3": (
+        lambda runs: evidences.integral(runs, "M3"),
+        lambda: integral("M3", 26_300.0, 10.0),
+        lambda: integral("M3", 28_000.0, 10.0),
+        lambda: integral("M3", 26_300.0, 10.0, disagreements=("BAR and MBAR differ",)),
+    ),
+    "integral M1": (
+        lambda runs: evidences.integral(runs, "M1"),
+        lambda: integral("M1", 19_800.0, 5.0),
+        lambda: integral("M1", 19_300.0, 5.0),
+        lambda: integral("M1", 19_300.0, 50.0),
+    ),
+    "Bayes factor": (
+        evidences.bayes_factor,
+        lambda: integral("M3", 26_480.0, 10.0) | integral("M1", 19_790.0, 5.0),
+        lambda: integral("M3", 28_400.0, 1.0) | integral("M1", 19_400.0, 1.0),
+        lambda: integral("M3", 26_480.0, 10.0),
+    ),
+    "M1 favoured": (
+        evidences.shallow_favoured,
+        lambda: integral("M3", 28_300.0, 1.0) | integral("M1", 19_400.0, 1.0),
+        lambda: integral("M3", 28_500.0, 1.0) | integral("M1", 19_400.0, 1.0),
+        lambda: integral("M3", 28_414.7, 1.0) | integral("M1", 19_400.0, 1.0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("wanted", [HOLDS, FAILS, UNDECIDED])
+def test_a_claim_is_judged_in_every_direction(name: str, wanted: str) -> None:
+    judged, *made = CASES[name]
+    claim = judged(made[(HOLDS, FAILS, UNDECIDED).index(wanted)]())
+    assert claim.verdict == wanted, claim
+    assert bool(claim.wanted) == (wanted == UNDECIDED)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_claim_without_its_runs_says_which_to_make(name: str) -> None:
+    claim = CASES[name][0]({})
+    assert claim.verdict == UNDECIDED and claim.protocol == claim.ours == NO_RUN
+    assert "tempernet reproduce --only" in claim.wanted
+
+
+def kind(name: str) -> str:
+    """A claim's name, whatever data set or network it is about."""
+    return re.sub(r"D_\d+", "D_n", re.sub(r"M1|M3star", "M3", name))
+
+
+def test_every_kind_of_claim_is_among_the_cases() -> None:
+    assert {kind(claim.name) for claim in judge_all({})} == {kind(CASES[name][0]({}).name) for name in CASES}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"network": "M3star"}, {"n_train": 60}, {"prior": "gaussian"}],
+)
+def test_only_the_papers_own_model_and_data_decide(change: dict[str, Any]) -> None:
+    good: dict[str, Any] = {"network": "M3", "n_train": 500, "loss": valley(1.0), "copies": 4}
+    judged = [
+        temperatures.minimum({"m3-d500-default": make_results(LADDER, **given)}, 500) for given in (good, good | change)
+    ]
+    assert [claim.verdict for claim in judged] == [HOLDS, UNDECIDED]
+    assert "a larger --scale" in judged[1].wanted
+
+
+def test_the_papers_protocol_is_told_but_does_not_decide() -> None:
+    runs = {"m3-d500-paper": sweep(500, valley(1.0), protocol="paper", stuck=(3,))}
+    claim = temperatures.minimum(runs, 500)
+    assert claim.verdict == UNDECIDED and claim.ours == NO_RUN
+    assert claim.protocol.startswith("T = 1 ") and claim.protocol.endswith("(not equilibrated)")
+
+
+def test_rungs_that_a_claim_is_not_about_need_not_be_equilibrated() -> None:
+    runs = {"m3-d50-default": sweep(50, hot(4.0), stuck=(0, 1))}
+    assert temperatures.hot_against_uninformed(runs, 50).verdict == HOLDS
+
+
+def test_alg_3_is_judged_for_its_steps_and_not_fire() -> None:
+    runs = {
+        "optimise-m3-d50-paper": make_optimised(protocol="paper", gradients=1250),
+        "optimise-m3-d50-default": make_optimised(gradients=300),
+    }
+    claim = minima.steps(runs, 50)
+    assert claim.verdict == FAILS
+    assert claim.protocol.startswith("Alg. 3: 1262") and claim.ours.startswith("FIRE: 312")
+
+
+@pytest.mark.parametrize(
+    ("mean", "error", "found"),
+    [
+        (1.0, 0.3, True),
+        (-1.0, 0.3, False),
+        (1.0, 0.4, None),
+        (1.0, math.nan, None),
+        (math.nan, 0.1, None),
+        (0.0, 1.0, None),
+    ],
+)
+def test_only_three_errors_decide(mean: float, error: float, found: bool | None) -> None:
+    value = Estimate(np.asarray(mean), np.asarray(error))
+    if found is None:
+        with pytest.raises(Undecided):
+            above(value)
+    else:
+        assert above(value) is found
+
+
+def test_one_copy_has_no_error() -> None:
+    assert math.isnan(over_copies([1.0]).error)
+    assert over_copies([1.0, 3.0]).mean == 2.0 and over_copies([1.0, 3.0]).error == 1.0
+
+
+def test_the_crossing_is_where_the_loss_leaves_the_uninformed_one() -> None:
+    low, high = temperatures.crossing(sweep(50, rising(1.4)))
+    assert low < 1.4 < high <= LADDER[8]
+    assert temperatures.crossing(sweep(50, np.full(len(LADDER), 3.0))) == (0.0, LADDER[0])
+    assert temperatures.crossing(sweep(50, np.full(len(LADDER), 1.0))) == (LADDER[-1], math.inf)
+
+
+def test_a_run_that_cannot_tell_is_not_called_missing() -> None:
+    run = make_results(np.array([0.01, 0.1, 10.0, 100.0]))
+    claim = temperatures.posterior_against_optimisation({"m3-d50-default": run, **losing(50)}, 50)
+    assert claim.verdict == UNDECIDED and claim.protocol == NO_RUN
+    assert "a temperature near 1" in claim.ours

@@ -89,10 +89,17 @@ class Dynamics(_Table):
     jitter: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.1, description="step size varies by this between trajectories"
     )
+    lengths: Literal["steps", "distance"] = Field(
+        default="distance",
+        description="what trajectories of all rungs have in common; with distance, num_steps is their mean",
+    )
     exchange: Literal["even-odd", "random-pairs", "none"] = Field(
         default="even-odd", description="which neighbours try to swap"
     )
-    masses: Literal["unit", "fan-in"] = Field(default="unit", description="masses of the weights: 1, or m_i = k_i")
+    masses: Literal["unit", "fan-in"] = Field(
+        default="fan-in",
+        description="masses of the weights: 1, or m_i = k_i: all layers then move equally far for their box",
+    )
 
 
 class Start(_Table):
@@ -268,7 +275,6 @@ class EvidenceDynamics(Dynamics):
     """A round: trajectories of every replica, then exchange."""
 
     num_trajectories: Count = Field(default=1, description="trajectories between exchanges, N_traj")
-    masses: Literal["unit", "fan-in"] = Field(default="fan-in", description="masses of the weights: 1, or m_i = k_i")
 
 
 class EvidenceRun(LadderRun):
@@ -319,21 +325,22 @@ TASKS: dict[str, type[TaskSettings]] = {
 """The settings of each task."""
 
 
+_ALG_1 = {"walls": "reject", "jitter": 0.0, "lengths": "steps", "masses": "unit"}
 PAPER: dict[str, dict[str, dict[str, Any]]] = {
     "sweep": {
         "ladder": {"kind": "geometric"},
-        "dynamics": {"walls": "reject", "jitter": 0.0, "exchange": "random-pairs", "masses": "unit"},
+        "dynamics": {**_ALG_1, "exchange": "random-pairs"},
         "start": {"weights": "minimised", "minimiser": "alg3"},
         "tune": {"low": 0.6, "high": 0.7},
     },
     "evidence": {
         "path": {"method": "bridge", "adaptive": False},
-        "dynamics": {"walls": "reject", "jitter": 0.0, "exchange": "none", "masses": "unit"},
+        "dynamics": {**_ALG_1, "exchange": "none"},
         "start": {"weights": "minimised"},
         "tune": {"low": 0.6, "high": 0.7},
     },
     "anneal": {
-        "dynamics": {"walls": "reject", "jitter": 0.0, "masses": "unit"},
+        "dynamics": _ALG_1,
         "start": {"minimiser": "alg3"},
         "tune": {"low": 0.6, "high": 0.7},
     },

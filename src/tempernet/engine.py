@@ -24,7 +24,7 @@ from tempernet.paths import Path, numbers
 from tempernet.priors import per_leaf
 from tempernet.rounds import Record, RoundFn, Rungs, State, by_rung, make_round
 from tempernet.target import Batch, Score, Target, predict_fn, score_fn
-from tempernet.tiles import fastest_tile
+from tempernet.tiles import fastest_tile, largest_tile
 from tempernet.tuning import Tuning
 
 INIT, PRIOR, TRAJECTORY, TUNING = range(4)
@@ -120,7 +120,8 @@ class Engine:
             raise ConfigError(f"step sizes must be positive and finite, got {step_sizes}")
         sizes = np.broadcast_to(given, (self.num_rungs,))
         dtype = jnp.result_type(*jax.tree.leaves(self.target.prior.like))
-        return Rungs(jnp.asarray(path.coefficients, dtype), jnp.asarray(sizes, dtype), jnp.asarray(path.exact))
+        num_steps = self.dynamics.steps_of(sizes, ~path.exact)
+        return Rungs(*map(jnp.asarray, (path.coefficients.astype(dtype), sizes.astype(dtype), num_steps, path.exact)))
 
     def init_weights(self, first: int = 0) -> Weights:
         """Starting weights of all replicas by the target's `init_fn` (leading axis R), those of start `first` on."""
@@ -181,7 +182,9 @@ class Engine:
         moving = self._placed(state._replace(round=jnp.int32(0)))
 
         def with_steps(step_sizes: np.ndarray) -> Rungs:
-            return rungs._replace(step_sizes=jnp.asarray(step_sizes, rungs.step_sizes.dtype))
+            num_steps = self.dynamics.steps_of(step_sizes, ~np.asarray(rungs.exact))
+            sizes = jnp.asarray(step_sizes, rungs.step_sizes.dtype)
+            return rungs._replace(step_sizes=sizes, num_steps=jnp.asarray(num_steps))
 
         fates = np.zeros((2, self.num_rungs), np.int64)
 
@@ -270,9 +273,10 @@ class Engine:
         return self._held_out[id(held_out)][1]
 
     def _measured_tile(self) -> int:
-        """The fastest tile for a network; an energy without data is small, and all replicas go at once."""
+        """The fastest tile for a network; an energy without data is small, and as many go at once as may."""
+        largest = largest_tile(self.layout, by_length=self._own_lengths)
         if self.target.network is None:
-            return self.num_replicas
+            return largest
         num_steps = min(40, max(4, 4000 // self.target.num_examples))
 
         def trajectory(weights: Weights, data: Any) -> Point:
@@ -289,7 +293,7 @@ class Engine:
             )
             return end
 
-        return fastest_tile(trajectory, self.target.prior.like, self.layout, self._data, self._specs)
+        return fastest_tile(trajectory, self.target.prior.like, self.layout, self._data, self._specs, largest)
 
     @functools.cached_property
     def _evaluate_all(self) -> Callable[[Weights, Any], Point]:
@@ -349,13 +353,20 @@ class Engine:
 
         draw_fn = (self.path.draw_fn or self.target.prior.draw) if self.path.exact.any() else None
         sweep_fn, own = SWEEPS[exchange], self.path.of_copies
-        round_fn = make_round(kernel_fn, sweep_fn, self.layout, self.copies, self._specs, draw_fn, own)
+        lengths = self._own_lengths
+        round_fn = make_round(
+            kernel_fn, sweep_fn, self.layout, self.copies, self._specs, draw_fn, own, own_lengths=lengths
+        )
         everywhere = self.layout.everywhere
         return jax.jit(
             round_fn,
             in_shardings=(everywhere, self._state_shardings, everywhere, self.layout.shardings(self._specs)),
             out_shardings=(self._state_shardings, everywhere),
         )
+
+    @property
+    def _own_lengths(self) -> bool:
+        return self.dynamics.lengths == "distance" and self.num_rungs > 1
 
     @property
     def _state_shardings(self) -> State:

@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, get_args
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from tempernet.errors import ConfigError, check_count
@@ -17,6 +18,10 @@ from tempernet.priors import Prior
 
 Walls = Literal["reflect", "reject", "none"]
 WALLS = get_args(Walls)
+Lengths = Literal["steps", "distance"]
+LENGTHS = get_args(Lengths)
+MAX_STRETCH = 8
+"""A rung's trajectories have at most so many times the mean number of steps."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +32,15 @@ class Dynamics:
     or `reject` a trajectory that ends outside (Alg. 1 as printed); with `none` the box is ignored, as Eq. 20 wants it.
     `jitter` draws the step size of every trajectory uniformly within ±jitter of the rung's, independently of the
     state, so that no trajectory length is in step with a harmonic mode; 0 is the paper's fixed dt.
+    `lengths` is what the trajectories of all rungs have in common: the number of steps, or the distance
+    eps L, so that a rung with small steps makes more of them; `num_steps` is then their mean over the rungs.
     """
 
     num_steps: int = 100
     num_trajectories: int = 10
     walls: Walls = "reflect"
     jitter: float = 0.1
+    lengths: Lengths = "steps"
 
     def __post_init__(self) -> None:
         for name in ("num_steps", "num_trajectories"):
@@ -41,6 +49,16 @@ class Dynamics:
             raise ConfigError(f"walls must be one of {', '.join(WALLS)}, got {self.walls!r}")
         if not 0 <= self.jitter < 1:
             raise ConfigError(f"jitter must lie in [0, 1), got {self.jitter}")
+        if self.lengths not in LENGTHS:
+            raise ConfigError(f"lengths must be one of {', '.join(LENGTHS)}, got {self.lengths!r}")
+
+    def steps_of(self, step_sizes: np.ndarray, walk: np.ndarray) -> np.ndarray:
+        """L of every rung (K,) with these step sizes; rungs that do not `walk` are drawn from, and make one step."""
+        if self.lengths == "steps" or not walk.any():
+            return np.full(len(step_sizes), self.num_steps, np.int32)
+        share = 1 / np.asarray(step_sizes, np.float64)
+        wanted = np.rint(self.num_steps * share / share[walk].mean())
+        return np.where(walk, np.clip(wanted, 1, MAX_STRETCH * self.num_steps), 1).astype(np.int32)
 
 
 class Info(NamedTuple):
@@ -55,6 +73,13 @@ class Info(NamedTuple):
     accepted: Array
     wall_rejections: Array
     nonfinite: Array
+
+
+class Steps(NamedTuple):
+    """How many steps a trajectory has, and the most of any that shares its loop; None if all have the same."""
+
+    own: int | Array
+    longest: Array | None = None
 
 
 TermsFn = Callable[[Weights, Array], Array]
@@ -80,8 +105,11 @@ class Kernel:
         direct, by_energy = jax.grad(self.potential, argnums=(0, 1))(point.weights, point.energy, coefficients)
         return jax.tree.map(lambda d, g: d + by_energy * g, direct, point.gradient)
 
-    def trajectory(self, key: Array, point: Point, coefficients: Array, step_size: Array) -> tuple[Point, Info]:
+    def trajectory(
+        self, key: Array, point: Point, coefficients: Array, step_size: Array, steps: Steps | None = None
+    ) -> tuple[Point, Info]:
         """Alg. 1: draw a momentum, integrate, accept or reject."""
+        steps = steps or Steps(self.dynamics.num_steps)
         momentum_key, uniform_key = jax.random.split(key)
         momentum = draw_momentum(momentum_key, point.weights, self.masses)
         for_accept, for_jitter = jax.random.uniform(uniform_key, (2,), step_size.dtype)
@@ -91,11 +119,12 @@ class Kernel:
             point,
             momentum,
             step_size,
-            self.dynamics.num_steps,
+            steps.own,
             evaluate_fn=self.evaluate_fn,
             slope_fn=lambda at: self.slope(at, coefficients),
             masses=self.masses,
             half_width=self.prior.half_width if reflecting else None,
+            longest=steps.longest,
         )
         if reflecting:
             # Folding may leave a weight one rounding outside the wall.
@@ -115,13 +144,15 @@ class Kernel:
         info = Info(acceptance, _count(accept), _count(finite & ~inside), _count(~finite))
         return select(accept, end, point), info
 
-    def trajectories(self, key: Array, point: Point, coefficients: Array, step_size: Array) -> tuple[Point, Info]:
+    def trajectories(
+        self, key: Array, point: Point, coefficients: Array, step_size: Array, steps: Steps | None = None
+    ) -> tuple[Point, Info]:
         """N_traj trajectories in sequence; the counts are sums over them and `acceptance` is their mean."""
         number = self.dynamics.num_trajectories
 
         def body(i: Array, carry: tuple[Point, Info]) -> tuple[Point, Info]:
             point, total = carry
-            point, info = self.trajectory(jax.random.fold_in(key, i), point, coefficients, step_size)
+            point, info = self.trajectory(jax.random.fold_in(key, i), point, coefficients, step_size, steps)
             return point, jax.tree.map(jnp.add, total, info)
 
         none = Info(jnp.zeros_like(point.energy), *(jnp.int32(0),) * 3)

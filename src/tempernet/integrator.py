@@ -62,26 +62,31 @@ def velocity_verlet(
     point: Point,
     momentum: Weights,
     step_size: Array,
-    num_steps: int,
+    num_steps: int | Array,
     *,
     evaluate_fn: EvaluateFn,
     slope_fn: SlopeFn,
     masses: Weights,
     half_width: Weights | None = None,
+    longest: Array | None = None,
 ) -> tuple[Point, Weights]:
     """`num_steps` of half-kick, drift, force, half-kick, from a point whose gradient is known.
 
     The half-kicks of neighbouring steps use the same force and are done as one, after the drift: the last step's is
     then half a kick too long, which is given back. In this order a step reads no gradient but the one it has just
     worked out, and the compiler keeps no copy of the old one.
+
+    Replicas with different `num_steps` can share a loop of `longest` steps: one that has made its own stands still, by
+    steps of size 0, while the others go on.
     """
     momentum = kick(momentum, slope_fn(point), 0.5 * step_size)
 
-    def step(_: Array, phase: tuple[Point, Weights]) -> tuple[Point, Weights]:
+    def step(done: Array, phase: tuple[Point, Weights]) -> tuple[Point, Weights]:
         point, momentum = phase
-        weights, momentum = drift(point.weights, momentum, step_size, masses, half_width)
+        size = step_size if longest is None else jnp.where(done < num_steps, step_size, 0)
+        weights, momentum = drift(point.weights, momentum, size, masses, half_width)
         point = evaluate_fn(weights)
-        return point, kick(momentum, slope_fn(point), step_size)
+        return point, kick(momentum, slope_fn(point), size)
 
-    point, momentum = jax.lax.fori_loop(0, num_steps, step, (point, momentum))
+    point, momentum = jax.lax.fori_loop(0, num_steps if longest is None else longest, step, (point, momentum))
     return point, kick(momentum, slope_fn(point), -0.5 * step_size)

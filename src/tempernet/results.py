@@ -146,6 +146,7 @@ def summarise(series: xarray.Dataset, provenance: dict[str, Any], verdict: Verdi
     trajectories = int(provenance["trajectories"]) * series.sizes["round"] * series.sizes["copy"]
     variables |= {
         "time_step": ("temperature", series.time_step.values[-1]),
+        "num_steps": ("temperature", series.num_steps.values[-1]),
         "acceptance": ("temperature", series.acceptance.values.mean(axis=(0, 1))),
         "wall_rejection_rate": ("temperature", series.wall_rejections.values.sum(axis=(0, 1)) / trajectories),
         "nonfinite": ("temperature", series.nonfinite.values.sum(axis=(0, 1))),
@@ -306,6 +307,7 @@ def _dataset(rows: dict[str, np.ndarray], scores: dict[str, np.ndarray], full: d
     variables |= {name: (("copy", "round", "pair"), by_copy(rows[name])) for name in PER_PAIR}
     variables["mean_square"] = (("copy", "round", "temperature", "layer"), by_copy(rows["mean_squares"]))
     variables["time_step"] = (("round", "temperature"), rows["time_steps"])
+    variables["num_steps"] = (("round", "temperature"), rows["num_steps"])
     coords: dict[str, Any] = {
         "temperature": rows["temperatures"][-1],
         "round": np.arange(1, len(rows["energy"]) + 1),
@@ -329,6 +331,7 @@ def _burn_in(rows: dict[str, np.ndarray]) -> xarray.Dataset:
     }
     variables["rung_temperature"] = (("burn_in_round", "rung"), rows["temperatures"])
     variables["time_step"] = (("burn_in_round", "rung"), rows["time_steps"])
+    variables["num_steps"] = (("burn_in_round", "rung"), rows["num_steps"])
     return xarray.Dataset(variables)
 
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from tempernet.exchange import SwapInfo, SweepFn
-from tempernet.hmc import Info, Kernel, select
+from tempernet.hmc import Info, Kernel, Steps, select
 from tempernet.integrator import Point
 from tempernet.mesh import Layout, over_replicas
 from tempernet.paths import DrawFn
@@ -30,10 +30,11 @@ class State(NamedTuple):
 
 
 class Rungs(NamedTuple):
-    """All that belongs to rungs: coefficients (K, M), reduced step sizes (K,), and which are drawn exactly (K,)."""
+    """All that belongs to rungs: coefficients (K, M), reduced step sizes, steps, and which are drawn exactly (K,)."""
 
     coefficients: Array
     step_sizes: Array
+    num_steps: Array
     exact: Array
 
 
@@ -63,13 +64,16 @@ def make_round(
     specs: Any,
     draw_fn: DrawFn | None = None,
     of_copies: Any = None,
+    *,
+    own_lengths: bool = False,
 ) -> RoundFn:
     """Build the round for `copies` ladders laid out on a mesh; `specs` are the partition specs of the data.
 
     With `draw_fn`, a replica at an exact rung ends the round at a fresh draw instead of at its trajectories' end.
-    `of_copies` is what each copy's terms have of their own (see `paths.Path`).
+    `of_copies` is what each copy's terms have of their own (see `paths.Path`). With `own_lengths` every rung's
+    trajectories have its own number of steps.
     """
-    move = over_replicas(_advance(kernel_fn, draw_fn), layout, specs)
+    move = over_replicas(_advance(kernel_fn, draw_fn), layout, specs, _num_steps if own_lengths else None)
     replicas = layout.num_replicas
 
     def round_fn(key: Array, state: State, rungs: Rungs, data: Any) -> tuple[State, Record]:
@@ -80,9 +84,8 @@ def make_round(
         rung_of = jnp.argsort(state.replica_at, axis=1).reshape(-1)[jnp.minimum(ids, replicas - 1)]
         copy_of = jnp.minimum(ids, replicas - 1) // (replicas // copies)
         own = jax.tree.map(lambda leaf: jnp.asarray(leaf)[copy_of], of_copies)
-        at_rung = (rungs.coefficients[rung_of], rungs.step_sizes[rung_of], rungs.exact[rung_of])
-        args = (keys, state.point, *at_rung, own)
-        point, phi, info = move(args, data)
+        at_rung = jax.tree.map(lambda leaf: leaf[rung_of], rungs)
+        point, phi, info = move((keys, state.point, at_rung, own), data)
         phi, info = jax.tree.map(lambda leaf: leaf[:replicas].reshape(copies, -1, *leaf.shape[1:]), (phi, info))
 
         def sweep(copy: Array, replica_at: Array, terms: Array) -> tuple[Array, SwapInfo]:
@@ -102,16 +105,25 @@ def by_rung(values: Array, replica_at: Array) -> Array:
     return jax.vmap(lambda ladder, order: ladder[order])(values, replica_at)
 
 
-def _advance(kernel_fn: KernelFn, draw_fn: DrawFn | None) -> Callable[[Any, Any], tuple[Point, Array, Info]]:
-    def advance(replica: tuple[Array, Point, Array, Array, Array, Any], data: Any) -> tuple[Point, Array, Info]:
-        key, point, coefficients, step_size, exact, own = replica
+_Replica = tuple[Array, Point, Rungs, Any]
+"""Key, point, what belongs to its rung, and what its copy has of its own."""
+
+
+def _num_steps(replicas: _Replica) -> Array:
+    return replicas[2].num_steps
+
+
+def _advance(kernel_fn: KernelFn, draw_fn: DrawFn | None) -> Callable[..., tuple[Point, Array, Info]]:
+    def advance(replica: _Replica, data: Any, longest: Array | None = None) -> tuple[Point, Array, Info]:
+        key, point, rung, own = replica
         kernel = kernel_fn(data, own)
-        point, info = kernel.trajectories(key, point, coefficients, step_size)
+        steps = None if longest is None else Steps(rung.num_steps, longest)
+        point, info = kernel.trajectories(key, point, rung.coefficients, rung.step_sizes, steps)
         if draw_fn is not None:
             drawn = kernel.evaluate_fn(draw_fn(jax.random.fold_in(key, kernel.dynamics.num_trajectories)))
             finite = jnp.isfinite(drawn.energy)
-            point = select(exact & finite, drawn, point)
-            info = info._replace(nonfinite=info.nonfinite + (exact & ~finite).astype(jnp.int32))
+            point = select(rung.exact & finite, drawn, point)
+            info = info._replace(nonfinite=info.nonfinite + (rung.exact & ~finite).astype(jnp.int32))
         return point, kernel.terms_fn(point.weights, point.energy), info
 
     return advance

@@ -90,6 +90,7 @@ def smallest_p(
     copies: int = 4000,
     walls: str = "reflect",
     num_steps: int = 4,
+    lengths: str = "steps",
     temperatures: Sequence[float] = TEMPERATURES,
     **options: Any,
 ) -> float:
@@ -101,7 +102,7 @@ def smallest_p(
         case.target(),
         tn.temperature_path(temperatures),
         copies=copies,
-        dynamics=tn.Dynamics(num_steps=num_steps, num_trajectories=2, walls=walls),  # type: ignore[arg-type]
+        dynamics=tn.Dynamics(num_steps=num_steps, num_trajectories=2, walls=walls, lengths=lengths),  # type: ignore[arg-type]
         devices=2,
         **options,
     )

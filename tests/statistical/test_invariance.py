@@ -18,7 +18,7 @@ from invariance import (
     smallest_p,
 )
 
-from tempernet import exchange, hmc, integrator
+from tempernet import exchange, hmc, integrator, priors
 
 MASSES = {"w": np.array([0.5, 1.0, 3.0], np.float32)}
 
@@ -43,6 +43,14 @@ def test_masses_leave_the_density_unchanged(walls: str) -> None:
 
 def test_a_step_size_for_each_rung_leaves_the_density_unchanged() -> None:
     assert smallest_p(WELLS_IN_BOX, step_sizes=np.array([0.15, 0.2, 0.4, 0.9])) > ACCEPT_P
+
+
+OF_RUNGS: dict[str, Any] = {"step_sizes": np.array([0.15, 0.2, 0.4, 0.9]), "lengths": "distance"}
+
+
+@pytest.mark.parametrize("rule", ["none", "even-odd"])
+def test_a_length_for_each_rung_leaves_the_density_unchanged(rule: str) -> None:
+    assert smallest_p(WELLS_IN_BOX, exchange=rule, **OF_RUNGS) > ACCEPT_P
 
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -98,6 +106,24 @@ def _one_sided_kicks(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(hmc, "velocity_verlet", euler)
 
 
+def _kicks_after_the_last_step(patch: pytest.MonkeyPatch) -> None:
+    """A replica that has made its own steps stands still, but is kicked on."""
+
+    def verlet(point: Any, momentum: Any, step_size: Any, num_steps: Any, longest: Any, **parts: Any) -> Any:
+        own = integrator.velocity_verlet(point, momentum, step_size, num_steps, longest=longest, **parts)
+        return own[0], integrator.kick(
+            own[1], parts["slope_fn"](own[0]), step_size * (longest - num_steps).astype(step_size.dtype)
+        )
+
+    patch.setattr(hmc, "velocity_verlet", verlet)
+
+
+def _draws_too_narrow(patch: pytest.MonkeyPatch) -> None:
+    """An exact rung that is drawn from a box of nine tenths the width."""
+    draw = priors.UniformBox.draw
+    patch.setattr(priors.UniformBox, "draw", lambda self, key: jax.tree.map(lambda w: 0.9 * w, draw(self, key)))
+
+
 TWINS: list[tuple[str, Patch, Case, dict[str, Any]]] = [
     ("no-flip", _no_flip, GAUSSIAN_IN_BOX, {}),
     ("clamp", _clamp_at_walls, GAUSSIAN_IN_BOX, {}),
@@ -108,6 +134,8 @@ TWINS: list[tuple[str, Patch, Case, dict[str, Any]]] = [
     ("no-walls", _walls_forgotten, GAUSSIAN_IN_BOX, {"walls": "reject", "step_sizes": 0.1}),
     ("wrong-temperature", _wrong_temperature, WELLS_IN_BOX, {}),
     ("euler", _one_sided_kicks, GAUSSIAN_IN_BOX, {}),
+    ("kicks", _kicks_after_the_last_step, WELLS_IN_BOX, OF_RUNGS),
+    ("exact-draws", _draws_too_narrow, GAUSSIAN_IN_BOX, {}),
 ]
 
 

@@ -67,6 +67,7 @@ def make_results(
             (0.01 + 0.3 * warmth[:, None]) * rng.uniform(0.9, 1.1, (*shape, LAYERS)),
         ),
         "time_step": (("round", "temperature"), np.broadcast_to(0.1 / np.sqrt(temperatures), (rounds, rungs))),
+        "num_steps": (("round", "temperature"), np.full((rounds, rungs), 100)),
     }
     coords = {"temperature": temperatures, "round": np.arange(1, rounds + 1), "copy": np.arange(copies)}
     if scored:

@@ -189,6 +189,7 @@ CONTRADICTIONS = {
     "ladder.kind": "adaptive",
     "dynamics.walls": "reflect",
     "dynamics.jitter": 0.1,
+    "dynamics.lengths": "distance",
     "dynamics.exchange": "even-odd",
     "dynamics.masses": "fan-in",
     "start.weights": "apart",

@@ -148,6 +148,36 @@ def test_each_replica_moves_at_the_step_of_its_rung(engine: Engine, starts: Any)
     np.testing.assert_allclose(np.asarray(record.info.acceptance)[:, 1], 1, rtol=1e-4)
 
 
+FAR = Dynamics(num_steps=4, num_trajectories=2, lengths="distance")
+
+
+def test_equal_distances_take_more_of_the_smaller_steps() -> None:
+    """With steps of 0.3, 0.4 and 0.6, 4 (1/eps) / mean(1/eps) is 5.33, 4 and 2.67."""
+    rungs = engine_of(dynamics=FAR).rungs(STEPS)
+    assert rungs.num_steps.tolist() == [5, 4, 3]
+    assert engine_of().rungs(STEPS).num_steps.tolist() == [3, 3, 3]
+    # A step that is far too small does not take all the time there is, and a rung that is drawn from takes none.
+    assert FAR.steps_of(np.array([1e-9, 1.0, 1.0]), np.array([True, True, False])).tolist() == [8, 1, 1]
+    assert FAR.steps_of(np.array([0.1, 0.1, 9.0]), np.array([True, True, False])).tolist() == [4, 4, 1]
+
+
+def test_each_rung_makes_the_steps_of_its_own(starts: Any) -> None:
+    """As an engine would whose trajectories are all as long as that rung's."""
+    far = engine_of(dynamics=FAR, exchange="none")
+    found, _ = run(far, starts)
+    for rung, num_steps in enumerate(far.rungs(STEPS).num_steps.tolist()):
+        alike, _ = run(engine_of(dynamics=replace(FAR, num_steps=num_steps, lengths="steps"), exchange="none"), starts)
+        # Of two copies: every third replica, without exchange, is at this rung.
+        assert_close(*(jax.tree.map(lambda leaf, i=rung: leaf[i::3], state.point) for state in (found, alike)))
+
+
+def test_own_lengths_give_the_same_numbers_in_any_tiles_and_on_any_devices(starts: Any) -> None:
+    one = run(engine_of(dynamics=FAR, reproducible=True), starts)
+    assert_identical(run(engine_of(dynamics=FAR, reproducible=True, devices=4), starts), one)
+    for options in ({"tile": 2}, {"tile": 6}, {"devices": 2}, {"devices": 2, "data_devices": 2}):
+        assert_close(run(engine_of(dynamics=FAR, **options), starts), one)
+
+
 def test_scores_are_in_the_order_of_rungs(engine: Engine, starts: Any) -> None:
     state = engine.start(starts)
     for _ in range(3):

@@ -141,6 +141,28 @@ def test_the_loop_with_merged_kicks_is_the_textbooks(walls: bool) -> None:
             assert float(jnp.max(jnp.abs(free.weights["b"] - end.weights["b"]))) > 0.1
 
 
+@pytest.mark.parametrize("walls", [False, True], ids=["free", "walls"])
+def test_a_replica_that_shares_a_longer_loop_makes_its_own_steps(walls: bool) -> None:
+    def shared(num_steps: Any) -> Any:
+        return velocity_verlet(
+            evaluate(arrays(WEIGHTS)),
+            arrays(MOMENTUM),
+            jnp.asarray(0.15),
+            num_steps,
+            evaluate_fn=evaluate,
+            slope_fn=slope,
+            masses=arrays(MASSES),
+            half_width=BOX if walls else None,
+            longest=jnp.asarray(25),
+        )
+
+    with jax.enable_x64(True):
+        ends = jax.vmap(shared)(jnp.array([1, 11, 25]))
+        for i, num_steps in enumerate((1, 11, 25)):
+            own = run(WEIGHTS, MOMENTUM, 0.15, num_steps, MASSES, walls)
+            assert_close(jax.tree.map(lambda leaf, i=i: leaf[i], ends), own)
+
+
 def test_a_step_costs_one_gradient() -> None:
     calls = 0
 

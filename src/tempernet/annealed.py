@@ -75,11 +75,8 @@ class Annealed:
 
 def load(path: Path) -> Annealed:
     """Read the folder of a cooling, finished or not."""
-    folder = RunFolder.open(path)
-    settings = folder.settings
-    if settings.task != "anneal":
-        raise StoreError(f"{path} is a run of {settings.task}, not of anneal; give the folder of an anneal run")
-    provenance = folder.read_json(PROVENANCE)
+    folder = RunFolder.open(path, "anneal")
+    settings, provenance = folder.settings, folder.read_json(PROVENANCE)
     schedule = Schedule(**schedule_of(settings))
     records = folder.records
     rows, scores = records.load("rounds"), records.load("scores")

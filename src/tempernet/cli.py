@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import sys
 import time
 import traceback
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +19,8 @@ import typer
 
 from tempernet import config
 from tempernet.errors import ConfigError, DataError, NumericsError, Stopped, StoreError, TempernetError
-from tempernet.stopping import EXIT_STOPPED, Stopper, seconds
+from tempernet.jobs import images_of, make_folder, run_study, run_task, seeded
+from tempernet.stopping import EXIT_STOPPED
 
 EXIT_CODES: dict[type[TempernetError], int] = {
     ConfigError: 2,
@@ -57,9 +56,6 @@ QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing bu
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the summary as JSON on standard output.")]
 
 
-Finished = tuple[dict[str, Any], Callable[[], None]]
-
-
 class Task(StrEnum):
     """What settings can be written for."""
 
@@ -92,7 +88,7 @@ def sweep(
     """Sample a ladder of temperatures: train and test loss against T, the best T, and whether to believe it."""
     settings = _resolve("sweep", settings_file, preset, protocol, assignments, data, network)
     name = preset or (settings_file.stem if settings_file else "custom" if data or network else "quick")
-    _run(settings, out or _new_folder(name), max_time, quiet, as_json)
+    run_task(settings, out or _new_folder(name), max_time, quiet, as_json)
 
 
 @app.command()
@@ -119,7 +115,7 @@ def evidence(
         "run": {"copies": copies},
     }
     settings = _resolve("evidence", settings_file, None, protocol, assignments, data, network, options)
-    _run(settings, out or _new_folder(f"evidence-{settings.network.name}"), max_time, quiet, as_json)
+    run_task(settings, out or _new_folder(f"evidence-{settings.network.name}"), max_time, quiet, as_json)
 
 
 @app.command()
@@ -138,7 +134,7 @@ def compare(
     document = evidence_results.compare_document(found)
     written: list[Path] = []
     if out is not None:
-        _make(out)
+        make_folder(out)
         files.write_json(out / "comparison.json", document)
         written = [out / "comparison.json", *plots.save(plots.comparison_figure(found), out / "comparison")]
     if as_json:
@@ -165,7 +161,7 @@ def anneal(
     """Cool many replicas until the validation error rises; go back to the network and the temperature of the least."""
     options = {"cooling": {"patience": patience, "optimised": None if optimised is None else str(optimised)}}
     settings = _resolve("anneal", settings_file, preset, protocol, assignments, data, network, options)
-    _run(settings, out or _new_folder(f"anneal-{settings.network.name}"), max_time, quiet, as_json)
+    run_task(settings, out or _new_folder(f"anneal-{settings.network.name}"), max_time, quiet, as_json)
 
 
 @app.command()
@@ -186,7 +182,7 @@ def optimise(
     """Minimise E from many independent starts: what sampling is compared with."""
     options = {"optimise": {"keep": keep, "starts": starts}}
     settings = _resolve("optimise", settings_file, preset, protocol, assignments, data, network, options)
-    _run(settings, out or _new_folder(f"optimise-{settings.network.name}"), max_time, quiet, as_json)
+    run_task(settings, out or _new_folder(f"optimise-{settings.network.name}"), max_time, quiet, as_json)
 
 
 @app.command()
@@ -226,7 +222,7 @@ def reproduce(
     as_json: JsonOption = False,
 ) -> None:
     """Reproduce the paper: its figures, runs and evidences, and a page that says which of its claims hold."""
-    _study(out, scale, None if only is None else _listed(only), max_time, quiet, as_json)
+    run_study(out, scale, None if only is None else _listed(only), max_time, quiet, as_json)
 
 
 @app.command()
@@ -246,12 +242,12 @@ def resume(
     if is_study(run):
         if longer:
             raise ConfigError(f"{run} is a study: make one of the runs in {run / 'runs'} longer, then resume {run}")
-        _study(run, None, None, max_time, quiet, as_json)
+        run_study(run, None, None, max_time, quiet, as_json)
         return
     settings = RunFolder.open(run).settings
     if longer:
         settings = config.settings_from({**settings.model_dump(), "run": {**settings.run.model_dump(), **longer}})
-    _run(settings, run, max_time, quiet, as_json)
+    run_task(settings, run, max_time, quiet, as_json)
 
 
 @app.command()
@@ -284,7 +280,7 @@ def plan(
     from tempernet.terminal import plan_table
 
     settings = _resolve("sweep", settings_file, preset, protocol, assignments, data, network)
-    found = make_plan(_seeded(settings))
+    found = make_plan(seeded(settings))
     if as_json:
         print(json.dumps({**vars(found), "replicas": found.replicas}))
     else:
@@ -355,10 +351,10 @@ def plot(
     found = [results.load(run) for run in runs]
     beside = _beside(found, optimised or [])
     if len(found) == 1:
-        written = plots.draw_all(found[0], folder, _images(found[0]), beside)
+        written = plots.draw_all(found[0], folder, images_of(found[0]), beside)
         outcome.note_rewritten(runs[0], written)
     else:
-        _make(folder)
+        make_folder(folder)
         written = plots.save(plots.loss_figure(found, beside), folder / "fig3-loss-compared")
     print(f"written: {len(written)} files in {folder}")
 
@@ -430,221 +426,6 @@ def _resolve(
     )
 
 
-def _seeded(settings: Any) -> Any:
-    """With a seed drawn if none is given."""
-    if settings.run.seed >= 0:
-        return settings
-    return settings.model_copy(update={"run": settings.run.model_copy(update={"seed": secrets.randbelow(2**31)})})
-
-
-def _run(settings: Any, path: Path, max_time: str | None, quiet: bool, as_json: bool) -> None:
-    """Run a task in its folder, from where the folder is to the end, and write and show what came out."""
-    max_seconds = None if max_time is None else seconds(max_time)
-    advice = f"; go on with: tempernet resume {path}"
-    settings, problem, folder = _prepared(settings, path)
-    try:
-        with Stopper(max_seconds, advice) as stopping:
-            document, show = _carried_out(settings, problem, folder, stopping, quiet)
-    except Stopped as error:
-        raise Stopped(f"{error}{advice}") from error
-    finally:
-        folder.unlock()
-    _tell(document, show, quiet, as_json)
-
-
-def _prepared(settings: Any, path: Path) -> tuple[Any, Any, Any]:
-    """The settings as the folder has them, what they sample, and the folder with its lock."""
-    from tempernet.tasks.problem import make_problem
-
-    settings = _settings_for(path, settings)
-    problem = make_problem(settings)
-    if settings.task == "anneal":
-        from tempernet.tasks.anneal import check_comparable
-
-        check_comparable(settings, problem)
-    folder = _folder(path)
-    # Once more with the lock: another process may have begun a run here in the meantime.
-    return _settings_for(path, settings), problem, folder
-
-
-def _carried_out(settings: Any, problem: Any, folder: Any, stopping: Stopper, quiet: bool) -> Finished:
-    """Run a task to its end and write its results."""
-    from tempernet.terminal import reporter
-
-    shown = reporter(quiet)
-    try:
-        if not quiet:
-            print(f"tempernet: protocol {settings.protocol}, run folder {folder.path}", file=sys.stderr)
-        _task_class(settings.task)(settings, problem, folder, shown, stopping, _warn).run()
-    finally:
-        shown.close()
-    return _FINISH[settings.task](folder.path)
-
-
-def _tell(document: dict[str, Any], show: Callable[[], None], quiet: bool, as_json: bool) -> None:
-    from tempernet.store import files
-
-    if as_json:
-        print(json.dumps(files.plain(document)))
-    elif not quiet:
-        show()
-
-
-def _warn(text: str) -> None:
-    print(f"tempernet: warning: {text}", file=sys.stderr, flush=True)
-
-
-def _study(
-    path: Path, scale: str | None, only: list[str] | None, max_time: str | None, quiet: bool, as_json: bool
-) -> None:
-    """Run the steps of a study that are not finished, and write its page."""
-    from tempernet.store import RunFolder
-    from tempernet.tasks.reproduce import Study, programs_kept
-
-    max_seconds = None if max_time is None else seconds(max_time)
-    advice = f"; go on with: tempernet reproduce --out {path}"
-    Study.begin(path, scale, only)
-    _make(path)
-    folder = RunFolder(path)
-    folder.lock()
-    try:
-        study = Study.begin(path, scale, only)
-        study.write()
-        with programs_kept(path), Stopper(max_seconds, advice) as stopping:
-            failed = _steps(study, stopping, quiet)
-            document, show = _finish_study(study, failed)
-    except Stopped as error:
-        raise Stopped(f"{error}{advice}") from error
-    finally:
-        folder.unlock()
-    _tell(document, show, quiet, as_json)
-    if failed:
-        raise NumericsError(
-            f"{len(failed)} steps failed, and the page calls their claims undecided: {', '.join(failed)}"
-        )
-
-
-def _steps(study: Any, stopping: Stopper, quiet: bool) -> dict[str, str]:
-    """Run what is wanted and not finished; what went wrong with those that could not go on."""
-    failed: dict[str, str] = {}
-    for number, step in enumerate(study.wanted, 1):
-        if stopping():
-            raise Stopped("stopped as asked")
-        if study.finished(step):
-            continue
-        if not quiet:
-            print(f"tempernet: step {number} of {len(study.wanted)}: {step.name}", file=sys.stderr, flush=True)
-        settings, problem, folder = _prepared(study.settings(step), study.folder(step))
-        try:
-            _carried_out(settings, problem, folder, stopping, quiet)
-        except (NumericsError, ConfigError) as error:
-            # The settings are the study's own: a start outside the prior's box is no mistake of the user.
-            _warn(f"{step.name} failed, the others go on: {error}")
-            failed[step.name] = str(error)
-        finally:
-            folder.unlock()
-    return failed
-
-
-def _finish_study(study: Any, failed: dict[str, str]) -> Finished:
-    """Write the page; what `--json` prints, and what shows it."""
-    from tempernet.claims import judge_all
-    from tempernet.report import counted, write_page
-    from tempernet.tasks.reproduce import IMAGES_OF
-    from tempernet.terminal import show_lines
-
-    runs = study.results()
-    images = _images(runs[IMAGES_OF]) if IMAGES_OF in runs else None
-    states = [(step.name, failed.get(step.name, "not made")) for step in study.steps]
-    claims = judge_all(runs)
-    written = write_page(study.path, study.scale, runs, claims, states, images)
-    lines = [f"{len(runs)} of {len(study.steps)} runs at the scale {study.scale}", counted(claims)]
-    lines += [f"{claim.verdict:13s}  {claim.name}" for claim in claims]
-    document = {"scale": study.scale, "claims": [claim._asdict() for claim in claims], "failed": failed}
-    return document, lambda: show_lines(lines, written)
-
-
-def _task_class(task: str) -> Any:
-    """The class that runs a task; imported only when it is needed."""
-    from tempernet.tasks.anneal import Anneal
-    from tempernet.tasks.evidence import evidence_task
-    from tempernet.tasks.optimise import Optimise
-    from tempernet.tasks.sweep import Sweep
-
-    return {"sweep": Sweep, "evidence": evidence_task, "anneal": Anneal, "optimise": Optimise}[task]
-
-
-def _finish_sweep(path: Path) -> Finished:
-    from tempernet import plots, results
-    from tempernet.store.folder import FIGURES
-    from tempernet.terminal import show
-
-    found = results.load(path)
-    written = _write(
-        found,
-        results.document(found),
-        lambda: plots.draw_all(found, path / FIGURES, _images(found)),
-        lambda: results.write_netcdf(found),
-    )
-    return results.document(found), lambda: show(found, written)
-
-
-def _finish_evidence(path: Path) -> Finished:
-    from tempernet import evidence_results, plots
-    from tempernet.evidence_terminal import show_evidence
-    from tempernet.store.folder import FIGURES
-
-    found = evidence_results.load(path)
-    document = evidence_results.document(found)
-    written = _write(found, document, lambda: plots.save(plots.integrand_figure(found), path / FIGURES / "integrand"))
-    return document, lambda: show_evidence(found, written)
-
-
-def _finish_anneal(path: Path) -> Finished:
-    from tempernet import annealed, plots
-    from tempernet.store.folder import FIGURES
-    from tempernet.terminal import show_lines
-
-    found = annealed.load(path)
-    document = annealed.document(found)
-    written = _write(found, document, lambda: plots.save(plots.cooling_figure(found), path / FIGURES / "cooling"))
-    return document, lambda: show_lines(annealed.statements(found), written)
-
-
-def _finish_optimise(path: Path) -> Finished:
-    from tempernet import optimised
-    from tempernet.terminal import show_lines
-
-    found = optimised.load(path)
-    written = _write(found, optimised.document(found), list)
-    return optimised.document(found), lambda: show_lines(optimised.statements(found), written)
-
-
-def _write(
-    found: Any,
-    document: dict[str, Any],
-    draw_fn: Callable[[], list[Path]],
-    write_fn: Callable[[], list[Path]] = list,
-) -> list[Path]:
-    """Write results.json, what `write_fn` writes, and figures unless they are not wanted; what to tell of them."""
-    from tempernet.store import outcome
-    from tempernet.store.folder import FIGURES
-
-    figures = draw_fn if found.settings.output.figures else list
-    written = outcome.write(found.path, document, lambda: [*write_fn(), *figures()])
-    # Figures are named by their folder.
-    return list(dict.fromkeys(file.parent if file.parent.name == FIGURES else file for file in written))
-
-
-_FINISH: dict[str, Callable[[Path], Finished]] = {
-    "sweep": _finish_sweep,
-    "evidence": _finish_evidence,
-    "anneal": _finish_anneal,
-    "optimise": _finish_optimise,
-}
-"""Task -> write the results of a finished run; what `--json` prints, and what shows them."""
-
-
 def _new_folder(name: str) -> Path:
     """A folder named by the time, for a run that was given none."""
     return Path("runs") / f"{name}-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -661,39 +442,6 @@ def _odds(text: str) -> tuple[float, ...]:
         return tuple(float(part) for part in text.split(":")) if text else ()
     except ValueError as error:
         raise ConfigError(f"--prior-odds needs numbers such as 1:1, got {text!r}") from error
-
-
-def _settings_for(path: Path, settings: Any) -> Any:
-    """The settings with their seed; those of a run that is there already must be the same but for what may change."""
-    from tempernet.store import RunFolder
-    from tempernet.store.folder import is_run, must_be_empty
-
-    if not is_run(path):
-        must_be_empty(path)
-        return _seeded(settings)
-    old = RunFolder.open(path).settings
-    if settings.run.seed < 0:
-        settings = settings.model_copy(update={"run": settings.run.model_copy(update={"seed": old.run.seed})})
-    may_change = ("run.rounds:", "run.burn_in:", "output.")
-    changed = [line for line in config.differences(old, settings) if not line.startswith(may_change)]
-    if changed:
-        raise StoreError(
-            f"{path} holds a run with other settings ({'; '.join(changed)}); choose another folder with --out, or "
-            f"go on with its own settings: tempernet resume {path}"
-        )
-    return settings
-
-
-def _folder(path: Path) -> Any:
-    """The run folder, new or there already, with its lock."""
-    from tempernet.store import RunFolder
-    from tempernet.store.folder import is_run
-
-    if not is_run(path):
-        return RunFolder.create(path)
-    folder = RunFolder.open(path)
-    folder.lock()
-    return folder
 
 
 def _beside(sweeps: list[Any], folders: list[Path]) -> dict[str, Any]:
@@ -714,21 +462,3 @@ def _beside(sweeps: list[Any], folders: list[Path]) -> dict[str, Any]:
             )
         found[labels[about(run)]] = run
     return found
-
-
-def _images(found: Any) -> Any:
-    """Stored training images and labels for Fig. 1; None if the data are not images or not there any more."""
-    from tempernet.tasks.problem import load_data
-
-    try:
-        train = load_data(found.settings).train
-    except TempernetError:
-        return None
-    return (train.x, train.y) if train.x.ndim == 3 else None
-
-
-def _make(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"cannot make the folder {folder}: {error.strerror}; choose another with --out") from error

@@ -122,12 +122,8 @@ def headline_of(settings: TaskSettings) -> str:
 
 def load(path: Path, *, quick: bool = False) -> EvidenceResults:
     """Read a run folder and work out its evidence; `quick` by the headline's estimator alone, for a look at a run."""
-    folder = RunFolder.open(path)
+    folder = RunFolder.open(path, "evidence", "sweep")
     settings, provenance = folder.settings, folder.read_json(PROVENANCE)
-    if settings.task not in ("evidence", "sweep"):
-        raise StoreError(
-            f"{path} is a run of {settings.task}, not of evidence; give the folder of an evidence or a sweep"
-        )
     recorded = _read(path, settings, folder, provenance)
     samples, headline = recorded.samples, headline_of(settings)
     names = (headline,) if quick else tuple(evidence.ESTIMATORS)

@@ -9,21 +9,14 @@ from rich.table import Table
 
 from tempernet.evidence_results import Comparison, EvidenceResults
 from tempernet.formatting import with_error
-from tempernet.terminal import console_for_output, grouped_reasons
+from tempernet.terminal import console_for_output, grouped_reasons, show_report
 
 
 def show_evidence(results: EvidenceResults, written: list[Path]) -> None:
     """The estimators side by side, the evidence, and whether to believe it, on standard output."""
-    console = console_for_output()
-    console.print(f"[bold]{results.title}[/bold]", highlight=False)
     copies, rounds = results.recorded.samples.phi.shape[:2]
-    state = "" if results.finished else ", not finished"
-    console.print(f"{results.method} path, {copies} copies, {rounds} rounds{state}", highlight=False)
-    console.print(_estimators(results))
-    for line in statements(results):
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
-    if written:
-        console.print("written: " + " ".join(str(path) for path in written), highlight=False, soft_wrap=True)
+    length = f"{results.method} path, {copies} copies, {rounds} rounds"
+    show_report(results, length, _estimators(results), statements(results), written)
 
 
 def statements(results: EvidenceResults) -> list[str]:

@@ -77,15 +77,12 @@ class Optimised:
 
 def load(path: Path) -> Optimised:
     """Read the folder of a finished optimisation."""
-    folder = RunFolder.open(path)
-    settings = folder.settings
-    if settings.task != "optimise":
-        raise StoreError(f"{path} is a run of {settings.task}, not of optimise; give the folder of an optimise run")
+    folder = RunFolder.open(path, "optimise")
     starts, kept = folder.records.load("starts"), folder.records.load("kept")
     if not kept:
         done = len(starts.get("energy", ()))
         raise StoreError(f"{path} has not finished: {done} starts so far; go on with: tempernet resume {path}")
-    return Optimised(path, settings, folder.read_json(PROVENANCE), starts, kept)
+    return Optimised(path, folder.settings, folder.read_json(PROVENANCE), starts, kept)
 
 
 def document(found: Optimised) -> dict[str, Any]:

@@ -74,11 +74,8 @@ class Results:
 
 def load(path: Path) -> Results:
     """Read a run folder and work out what it says."""
-    folder = RunFolder.open(path)
-    settings = folder.settings
-    if settings.task != "sweep":
-        raise StoreError(f"{path} is a run of {settings.task}, not a sweep; give the folder of a sweep")
-    provenance = folder.read_json(PROVENANCE)
+    folder = RunFolder.open(path, "sweep")
+    settings, provenance = folder.settings, folder.read_json(PROVENANCE)
     records = folder.records
     rows = records.load("rounds")
     burn_in, done = settings.run.burn_in, len(next(iter(rows.values()), ()))

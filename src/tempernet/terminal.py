@@ -98,16 +98,18 @@ def _details(told: Told) -> str:
 
 def show(results: Results, written: list[Path]) -> None:
     """The table, the best temperature, the verdict, and where everything is, on standard output."""
+    sizes = results.series.sizes
+    length = f"{sizes['copy']} copies, {sizes['round']} rounds"
+    show_report(results, length, table(results), statements(results), written)
+
+
+def show_report(results: Any, length: str, numbers: Table, lines: list[str], written: list[Path]) -> None:
+    """The title of a run, how much it has done, a table, what it says, and where everything is."""
     console = console_for_output()
     console.print(f"[bold]{results.title}[/bold]", highlight=False)
-    sizes = results.series.sizes
-    state = "" if results.finished else ", not finished"
-    console.print(f"{sizes['copy']} copies, {sizes['round']} rounds{state}", highlight=False)
-    console.print(table(results))
-    for line in statements(results):
-        console.print(line, highlight=False, soft_wrap=True, markup=False)
-    if written:
-        console.print("written: " + " ".join(str(path) for path in written), highlight=False, soft_wrap=True)
+    console.print(f"{length}{'' if results.finished else ', not finished'}", highlight=False)
+    console.print(numbers)
+    _say(console, lines, written)
 
 
 def console_for_output() -> Console:
@@ -230,9 +232,14 @@ def show_lines(lines: list[str], written: list[Path]) -> None:
     """Lines on standard output, the first one in bold, and where everything is."""
     console = console_for_output()
     console.print(lines[0], style="bold", highlight=False, markup=False)
-    for line in lines[1:]:
+    _say(console, lines[1:], written)
+
+
+def _say(console: Console, lines: list[str], written: list[Path]) -> None:
+    for line in lines:
         console.print(line, highlight=False, soft_wrap=True, markup=False)
-    console.print("written: " + " ".join(str(path) for path in written), highlight=False, soft_wrap=True)
+    if written:
+        console.print("written: " + " ".join(str(path) for path in written), highlight=False, soft_wrap=True)
 
 
 def plan_table(rows: list[tuple[str, Any]]) -> None:

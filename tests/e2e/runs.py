@@ -53,8 +53,8 @@ def everything(path: Path) -> dict[str, np.ndarray]:
     """All that a run recorded, and where it ended."""
     folder = RunFolder(path)
     found: dict[str, np.ndarray] = {}
-    for records, names in ((folder.records, ("rounds", "scores", "full")), (folder.weights, ("weights",))):
-        for series in names:
+    for records in (folder.records, folder.weights):
+        for series in records.series:
             found |= {f"{series}.{name}": array for name, array in records.load(series).items()}
     checkpoint, _ = folder.checkpoints.latest()
     assert checkpoint is not None and checkpoint.meta["finished"]

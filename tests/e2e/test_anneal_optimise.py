@@ -432,9 +432,9 @@ def test_runs_of_another_kind_are_refused(
     sweep, cool, starts = (str(run[0]) for run in (swept, annealed, optimised))
     data = ["--data", str(new_images), "--out", str(tmp_path / "p.csv")]
     cases = [
-        (["plot", starts], 5, "not a sweep"),
+        (["plot", starts], 5, "not of sweep"),
         (["plot", sweep, "--optimised", cool], 5, "not of optimise"),
-        (["export", cool], 5, "not a sweep"),
+        (["export", cool], 5, "not of sweep"),
         (["resume", cool, "--rounds", "9"], 2, "unknown setting run.rounds"),
         (["predict", sweep, *data, "--temperature", "77"], 2, "only at T = 0.5, 1.414, 4"),
         (["predict", sweep, *data, "--temperature", "hot"], 2, '"best" or a number'),

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from runs import assert_same, everything
 from test_faults import DAMAGE, Killed, kill_at, kinds, named_by
 
 from tempernet import annealed, config, optimised
@@ -115,26 +116,6 @@ def straight(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
 def no_hook() -> Iterator[None]:
     yield
     files.before_write = None
-
-
-def everything(path: Path) -> dict[str, np.ndarray]:
-    """All that a run recorded, and where it ended."""
-    folder = RunFolder(path)
-    found: dict[str, np.ndarray] = {}
-    for records in (folder.records, folder.weights):
-        for series in records.series:
-            found |= {f"{series}.{name}": array for name, array in records.load(series).items()}
-    checkpoint, _ = folder.checkpoints.latest()
-    assert checkpoint is not None and checkpoint.meta["finished"]
-    return found | {f"end.{name}": array for name, array in checkpoint.arrays.items()}
-
-
-def assert_same(path: Path, other: Path) -> None:
-    found, wanted = everything(path), everything(other)
-    assert sorted(found) == sorted(wanted)
-    for name, array in wanted.items():
-        assert np.array_equal(found[name], array), name
-    assert problems(path) == []
 
 
 def test_the_runs_have_something_to_lose(straight: Straight) -> None:

@@ -55,6 +55,7 @@ ROOMS = (
     "stopping",
     "terminal",
     "evidence_terminal",
+    "jobs",
     "cli",
 )
 """From the ground up: a room may import only from itself and from earlier ones."""

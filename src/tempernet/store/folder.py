@@ -68,13 +68,16 @@ class RunFolder:
         return folder
 
     @classmethod
-    def open(cls, path: Path) -> RunFolder:
-        """An existing run, to read; a clear error if it is none."""
+    def open(cls, path: Path, *tasks: str) -> RunFolder:
+        """An existing run, of one of the tasks if any are named, to read; a clear error if it is none."""
         if not path.is_dir():
             raise StoreError(f"there is no run at {path}: no such folder")
         if not is_run(path):
             raise StoreError(f"{path} is no run folder: it has no {CONFIG} with a {PROVENANCE}")
-        return cls(path)
+        folder = cls(path)
+        if tasks and (task := folder.settings.task) not in tasks:
+            raise StoreError(f"{path} is a run of {task}, not of {' or '.join(tasks)}; give the folder of such a run")
+        return folder
 
     def lock(self) -> None:
         """Be the only writer. The kernel drops the lock with the process, so a dead one leaves none behind."""

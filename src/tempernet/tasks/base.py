@@ -10,6 +10,7 @@ import platform
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -52,7 +53,7 @@ class Progress:
 ReportFn = Callable[[Progress], None]
 
 
-class Task:
+class Task(ABC):
     """A task in a run folder; `run` goes from where the folder is to the end.
 
     A task says what a checkpoint of it holds (`arrays`, `meta`), takes one back (`restore`), and calls `checkpoint`
@@ -81,21 +82,21 @@ class Task:
 
     engine: Engine
 
+    @abstractmethod
     def run(self) -> None:
         """From where the folder is to the end."""
-        raise NotImplementedError
 
+    @abstractmethod
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays of a checkpoint."""
-        raise NotImplementedError
 
+    @abstractmethod
     def meta(self) -> dict[str, Any]:
         """The plain facts of a checkpoint, `round` among them: how far the task is."""
-        raise NotImplementedError
 
+    @abstractmethod
     def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Go back to a checkpoint."""
-        raise NotImplementedError
 
     # What it can use.
 

@@ -7,6 +7,7 @@ extra trajectories, at the start and at the end of burn-in.
 from __future__ import annotations
 
 import time
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,9 +46,9 @@ class LadderTask(Task):
 
     # What a task provides.
 
+    @abstractmethod
     def make_engine(self, tile: int | None) -> Engine:
         """The engine on the path that the run begins with."""
-        raise NotImplementedError
 
     def starting_weights(self) -> Weights:
         """Weights of all replicas."""

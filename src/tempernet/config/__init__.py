@@ -1,0 +1,53 @@
+"""Settings: typed, frozen, read from TOML and `--set`, and written back out whole.
+
+A run is its `config.toml`. What is not said keeps its default; what is unknown or ill-typed is refused with the
+nearest valid name. A protocol names how the sampling is done: `default` is free, `paper` fixes what Secs. 3.3.1 and
+3.3.2 print, and a setting that contradicts it is refused, so that a result called `paper` is one.
+"""
+
+from tempernet.config.presets import PAPER, PAPER_NUMBERS, PRESETS, PRIOR_FACTORS
+from tempernet.config.resolving import (
+    did_you_mean,
+    differences,
+    parse_assignment,
+    preset_settings,
+    read_toml,
+    resolve,
+    settings_from,
+    template,
+    to_toml,
+)
+from tempernet.config.tables import (
+    TASKS,
+    AnnealSettings,
+    EvidenceSettings,
+    LadderSettings,
+    OptimiseSettings,
+    SamplingSettings,
+    Settings,
+    TaskSettings,
+)
+
+__all__ = [
+    "PAPER",
+    "PAPER_NUMBERS",
+    "PRESETS",
+    "PRIOR_FACTORS",
+    "TASKS",
+    "AnnealSettings",
+    "EvidenceSettings",
+    "LadderSettings",
+    "OptimiseSettings",
+    "SamplingSettings",
+    "Settings",
+    "TaskSettings",
+    "did_you_mean",
+    "differences",
+    "parse_assignment",
+    "preset_settings",
+    "read_toml",
+    "resolve",
+    "settings_from",
+    "template",
+    "to_toml",
+]

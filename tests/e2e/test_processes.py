@@ -145,6 +145,8 @@ def finish(path: Path, settings: Sequence[str], other: Path) -> None:
     assert_same(path, other)
 
 
+TRIES = 8
+"""How often a signal may come too late for a phase."""
 Met = list[tuple[str, int]]
 """The phase in which the signal found a process at work, and how it ended."""
 
@@ -167,19 +169,28 @@ def end_once(path: Path, settings: Sequence[str], phase: str, seconds: float, nu
 
 
 def end_beginnings(reference: Path, kills: dict[str, int], number: int, durations: Durations) -> Met:
-    """End brief runs by a signal before their first round; begun again, or resumed, they come to the same end."""
+    """End brief runs by a signal before their first round; begun again, or resumed, they come to the same end.
+
+    A phase may be over before its line is read: it is then tried again, sooner.
+    """
     rng = np.random.default_rng(number)
     path = reference.with_name("begun")
-    met = []
+    met: Met = []
     for phase, times in kills.items():
-        for _ in range(times):
-            met.append(end_once(path, BRIEF, phase, rng.uniform(0, durations[phase]), number))
+        late = 0
+        while times and late < TRIES:
+            found = end_once(path, BRIEF, phase, rng.uniform(0, durations[phase] / (1 + late)), number)
+            met += [found] if found else []
+            if found and found[0] == phase:
+                times -= 1
+            else:
+                late += 1
             if any((path / "checkpoints").glob("*.npz")):
                 # It cannot be ended in these phases again.
                 finish(path, BRIEF, reference)
                 shutil.rmtree(path)
     finish(path, BRIEF, reference)
-    return [found for found in met if found]
+    return met
 
 
 def end_rounds(

@@ -45,7 +45,8 @@ def test_a_step_size_for_each_rung_leaves_the_density_unchanged() -> None:
     assert smallest_p(WELLS_IN_BOX, step_sizes=np.array([0.15, 0.2, 0.4, 0.9])) > ACCEPT_P
 
 
-OF_RUNGS: dict[str, Any] = {"step_sizes": np.array([0.15, 0.2, 0.4, 0.9]), "lengths": "distance"}
+OF_RUNGS: dict[str, Any] = {"step_sizes": np.array([0.15, 0.2, 0.4, 0.9]), "lengths": "distance", "tile": 8000}
+"""All replicas of a device in one tile, so that those of short trajectories wait for those of long ones."""
 
 
 @pytest.mark.parametrize("rule", ["none", "even-odd"])

@@ -24,7 +24,7 @@ from tempernet.paths import Path, numbers
 from tempernet.priors import per_leaf
 from tempernet.rounds import Record, RoundFn, Rungs, State, by_rung, make_round
 from tempernet.target import Batch, Score, Target, predict_fn, score_fn
-from tempernet.tiles import fastest_tile, largest_tile
+from tempernet.tiles import fastest_tile, untimed_tile
 from tempernet.tuning import Tuning
 
 INIT, PRIOR, TRAJECTORY, TUNING = range(4)
@@ -273,10 +273,9 @@ class Engine:
         return self._held_out[id(held_out)][1]
 
     def _measured_tile(self) -> int:
-        """The fastest tile for a network; an energy without data is small, and as many go at once as may."""
-        largest = largest_tile(self.layout, by_length=self._own_lengths)
+        """The fastest tile for a network; an energy without data is small, and all replicas may go at once."""
         if self.target.network is None:
-            return largest
+            return untimed_tile(self.layout, by_length=self._own_lengths)
         num_steps = min(40, max(4, 4000 // self.target.num_examples))
 
         def trajectory(weights: Weights, data: Any) -> Point:
@@ -293,7 +292,8 @@ class Engine:
             )
             return end
 
-        return fastest_tile(trajectory, self.target.prior.like, self.layout, self._data, self._specs, largest)
+        like, by_length = self.target.prior.like, self._own_lengths
+        return fastest_tile(trajectory, like, self.layout, self._data, self._specs, by_length=by_length)
 
     @functools.cached_property
     def _evaluate_all(self) -> Callable[[Weights, Any], Point]:

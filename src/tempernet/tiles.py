@@ -21,39 +21,48 @@ MAX_BYTES = 200e6
 REPLICAS_TIMED = 16
 """Replicas a device that each measurement runs, if there are as many."""
 FIRST_TILE = 8
-TILES_BY_LENGTH = 6
-"""Tiles a device, at least, where replicas of like trajectories share one: it takes as long as its longest."""
+TILES_BY_LENGTH = 8
+"""Tiles a device of an energy that is not timed, where replicas of like lengths share one."""
 REPEATS = 5
 
 
-def largest_tile(layout: Layout, *, by_length: bool) -> int:
-    """All replicas of a device, or so many that replicas of like lengths find each other."""
+def untimed_tile(layout: Layout, *, by_length: bool) -> int:
+    """All replicas of a device at once, or in a few tiles where they differ in length."""
     return -(-layout.num_replicas // (layout.mesh.shape[REPLICA] * (TILES_BY_LENGTH if by_length else 1)))
 
 
 def fastest_tile(
-    trajectory_fn: Callable[[Weights, Any], Any], like: Weights, layout: Layout, data: Any, specs: Any, largest: int
+    trajectory_fn: Callable[[Weights, Any], Any],
+    like: Weights,
+    layout: Layout,
+    data: Any,
+    specs: Any,
+    *,
+    by_length: bool,
 ) -> int:
-    """The tile, of `largest` at most, that advances a replica fastest, all devices working at once.
+    """The tile that advances a replica fastest, all devices working at once.
 
     `trajectory_fn(weights, data)` is a short piece of the work of one replica. From a tile of 8, larger ones are
-    tried while they are faster, or else smaller ones.
+    tried while they are faster, or else smaller ones. With `by_length` a tile runs as long as its longest replica:
+    lengths that fall evenly from twice the mean to 0 make n tiles a device 1 + 1/n times the mean.
     """
     devices = layout.mesh.shape[REPLICA]
+    share = -(-layout.num_replicas // devices)
 
     def seconds(tile: int) -> float:
-        tiles = max(1, min(REPLICAS_TIMED, largest) // tile)
+        tiles = max(1, min(REPLICAS_TIMED, share) // tile)
         trial = replace(layout, num_replicas=tiles * tile * devices, tile=tile)
-        return _seconds_a_replica(trajectory_fn, like, trial, data, specs)
+        waiting = tile / share if by_length else 0.0
+        return (1 + waiting) * _seconds_a_replica(trajectory_fn, like, trial, data, specs)
 
-    best = min(FIRST_TILE, largest)
+    best = min(FIRST_TILE, share)
     fastest = seconds(best)
     for larger in (True, False):
         began = best
-        tile = min(2 * best, largest) if larger else best // 2
+        tile = min(2 * best, share) if larger else best // 2
         while tile >= 1 and tile != best and (took := seconds(tile)) < fastest:
             best, fastest = tile, took
-            tile = min(2 * best, largest) if larger else best // 2
+            tile = min(2 * best, share) if larger else best // 2
         if best != began:
             break
     return best

@@ -137,7 +137,7 @@ def _advice(reasons: list[list[str]], copies: int, started_apart: bool) -> list[
     if "not finite" in kinds:
         advice.append("find out what is not finite: the data, the energy, or weights that run away")
     if "no round trips" in kinds:
-        advice.append("let replicas travel: an adaptive ladder, more rungs (ladder.num), more rounds")
+        advice.append("let replicas travel: an adaptive ladder, more rungs (ladder.num or path.num), more rounds")
     if copies < 2:
         advice.append("run at least two copies (run.copies): one cannot disagree with itself")
     if not started_apart:

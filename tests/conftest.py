@@ -1,4 +1,4 @@
-"""Eight CPU devices for every test, strict promotion, compilations kept, and where the optional shared folder is."""
+"""Eight CPU devices for every test, strict promotion, a cache of its own, and where the optional shared folder is."""
 
 import os
 from collections.abc import Iterator
@@ -12,6 +12,14 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Tests measure tiles themselves, once, and leave the user's cache alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,20 @@
 """Tiles: how many replicas a device should advance at a time, measured and not guessed.
 
-Too few and the matrix products are small; too many and weights, momenta and activations leave the cache.
+Too few and the matrix products are small; too many and weights, momenta and activations leave the cache. The tile
+sets the order of additions, and two that are equally fast would win by chance: what a machine has measured is kept
+in its cache folder, so that the same run begun again gives the same bits.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import os
+import platform
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -40,7 +47,7 @@ def fastest_tile(
     *,
     by_length: bool,
 ) -> int:
-    """The tile that advances a replica fastest, all devices working at once.
+    """The tile that advances a replica fastest, all devices working at once, as this machine has measured it first.
 
     `trajectory_fn(weights, data)` is a short piece of the work of one replica. From a tile of 8, larger ones are
     tried while they are faster, or else smaller ones. With `by_length` a tile runs as long as its longest replica:
@@ -55,6 +62,14 @@ def fastest_tile(
         waiting = tile / share if by_length else 0.0
         return (1 + waiting) * _seconds_a_replica(trajectory_fn, like, trial, data, specs)
 
+    one_each = replace(layout, num_replicas=devices, tile=1)
+    program, _ = _lowered(trajectory_fn, like, one_each, data, specs)
+    machine = f"{jax.__version__} {layout.mesh.devices.flat[0].device_kind} {_processor()}"
+    work = f"{machine} {layout.num_replicas} {by_length} {program.as_text()}"
+    return _remembered(work, lambda: _fastest(seconds, share), share)
+
+
+def _fastest(seconds: Callable[[int], float], share: int) -> int:
     best = min(FIRST_TILE, share)
     fastest = seconds(best)
     for larger in (True, False):
@@ -68,13 +83,53 @@ def fastest_tile(
     return best
 
 
+def _remembered(what: str, measured: Callable[[], int], most: int) -> int:
+    """The tile kept for this work on this machine; else the measured one, which is kept if the cache can be written."""
+    path = cache_folder() / "tiles" / hashlib.sha256(what.encode()).hexdigest()[:32]
+    if (known := _read_tile(path, most)) is not None:
+        return known
+    tile = measured()
+    # Of two runs that begin at once, both take the tile that is kept first. A cache that is not there is no loss.
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if path.exists() and _read_tile(path, most) is None:
+            path.unlink()
+        mine = path.with_name(f"{path.name}.{os.getpid()}")
+        mine.write_text(f"{tile}\n")
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(mine)
+        mine.unlink()
+    return _read_tile(path, most) or tile
+
+
+def _read_tile(path: Path, most: int) -> int | None:
+    with contextlib.suppress(OSError, ValueError):
+        tile = int(path.read_text())
+        if 1 <= tile <= most:
+            return tile
+    return None
+
+
+def cache_folder() -> Path:
+    """Where this user's programs keep what can be made again."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tempernet"
+
+
+def _processor() -> str:
+    """The processor's name, so that machines that share a home do not share their tiles."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
 def _seconds_a_replica(
     trajectory_fn: Callable[[Weights, Any], Any], like: Weights, layout: Layout, data: Any, specs: Any
 ) -> float:
     """The best of a few repeats, after one to warm up; infinite if the tile takes too much memory."""
-    zeros = jax.tree.map(lambda leaf: np.zeros((layout.num_replicas, *leaf.shape), leaf.dtype), like)
-    arguments = (layout.put_replicas(zeros), data)
-    run = jax.jit(over_replicas(trajectory_fn, layout, specs)).lower(*arguments).compile()
+    program, arguments = _lowered(trajectory_fn, like, layout, data, specs)
+    run = program.compile()
     memory = run.memory_analysis()
     if memory is not None and memory.temp_size_in_bytes > MAX_BYTES:
         return np.inf
@@ -85,3 +140,12 @@ def _seconds_a_replica(
         jax.block_until_ready(run(*arguments))
         times.append(time.perf_counter() - began)
     return min(times) / layout.num_replicas
+
+
+def _lowered(
+    trajectory_fn: Callable[[Weights, Any], Any], like: Weights, layout: Layout, data: Any, specs: Any
+) -> tuple[jax.stages.Lowered, tuple[Weights, Any]]:
+    """The program of all replicas of a layout, and the weights and data it runs on."""
+    zeros = jax.tree.map(lambda leaf: np.zeros((layout.num_replicas, *leaf.shape), leaf.dtype), like)
+    arguments = (layout.put_replicas(zeros), data)
+    return jax.jit(over_replicas(trajectory_fn, layout, specs)).lower(*arguments), arguments

@@ -15,7 +15,7 @@ test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow
 
 soak: $(VENV)/.test
-	$(BIN)/python -m pytest -m slow -s --durations=0 tests/e2e/test_faults.py tests/e2e/test_processes.py tests/e2e/test_soak.py
+	$(BIN)/python -m pytest -m slow -s --durations=0 tests/e2e/test_faults.py tests/e2e/test_task_faults.py tests/e2e/test_processes.py tests/e2e/test_soak.py
 
 lint: $(VENV)/.test $(VENV)/.lint
 	$(BIN)/ruff check src tests bench scripts

@@ -126,6 +126,8 @@ def load(path: Path, *, quick: bool = False) -> EvidenceResults:
     settings, provenance = folder.settings, folder.read_json(PROVENANCE)
     recorded = _read(path, settings, folder, provenance)
     samples, headline = recorded.samples, headline_of(settings)
+    if samples.phi.shape[1] < 2:
+        raise StoreError(f"{path} has one round of samples so far; an evidence and its drift need two")
     names = (headline,) if quick else tuple(evidence.ESTIMATORS)
     found = evidence.log_integrals(samples, recorded.known, apart=recorded.apart, names=names)
     half, known, apart = samples.phi.shape[1] // 2, recorded.known, recorded.apart

@@ -188,7 +188,7 @@ def test_an_evidence_is_exported_and_drawn(straight: tuple[str, Path], tmp_path:
         ("path.method=magic", r"path\.method: input should be 'temperature' or 'bridge', got 'magic'"),
         ("path.num=2", r"path\.num: input should be greater than or equal to 3, got 2"),
         ("ladder.num=9", r"unknown setting ladder\.num .*did you mean path\.num.*tempernet init evidence"),
-        ("run.rounds=0", r"run\.rounds: input should be greater than or equal to 1"),
+        ("run.rounds=1", r"run\.rounds: input should be greater than or equal to 2"),
     ],
 )
 def test_bad_settings_are_refused(assignment: str, message: str) -> None:

@@ -248,7 +248,7 @@ def _flipped(content: bytes) -> bytes:
 def kinds(path: Path) -> dict[str, Path]:
     """One file of each kind that a run folder holds, the newest: the table grows by itself with new kinds."""
     found = {}
-    for file in sorted(file for file in path.rglob("*") if file.is_file() and file.name not in ("lock", "log.txt")):
+    for file in sorted(file for file in path.rglob("*") if file.is_file() and file.name != "lock"):
         stem = "".join(c for c in file.stem if not c.isdigit()).strip("-")
         found[f"{file.parent.name if file.parent != path else ''}/{stem}{file.suffix}"] = file.relative_to(path)
     return found

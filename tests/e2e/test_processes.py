@@ -94,7 +94,7 @@ class Process:
         """Wait until the log says so once more: a run that is resumed after it has no line of progress."""
 
         def times() -> int:
-            return (path / LOG).read_text().count(" finished\n")
+            return (path / LOG).read_text().count(" finished [")
 
         before = times()
         while times() == before and self._reader.is_alive():

@@ -22,7 +22,8 @@ from tempernet.config import Settings
 from tempernet.errors import StoreError
 from tempernet.store import Checkpoints, Records, RunFolder, files
 from tempernet.store.checkpoints import KEPT
-from tempernet.store.folder import CONFIG, LOCK, PROVENANCE, STATUS, is_run
+from tempernet.store.folder import CONFIG, LOCK, LOG, PROVENANCE, STATUS, is_run
+from tempernet.store.log import Log
 
 POINTS = ("open", "flush", "rename", "folder")
 
@@ -409,7 +410,7 @@ def test_series_are_cut_anywhere_and_grow_again(tmp_path: Path, length: int) -> 
 
 
 def test_many_flushes_leave_few_files_and_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempernet.store.records.FULL", 10)
+    monkeypatch.setattr("tempernet.store.records.FULL", 1500)
     records = Records(tmp_path)
     for number in range(100):
         records.append("rounds", row(number))
@@ -417,7 +418,8 @@ def test_many_flushes_leave_few_files_and_all_rows(tmp_path: Path, monkeypatch: 
             records.flush()
             assert numbers(Records(tmp_path)) == list(range(number + 1))
             assert Records(tmp_path).verify() == []
-    assert len(list(tmp_path.glob("*.npz"))) <= 100 // 10 + 2
+    sizes = [file.stat().st_size for file in tmp_path.glob("*.npz")]
+    assert 2 < len(sizes) <= sum(sizes) // 1500 + 2
 
 
 def test_a_reader_follows_a_writer_that_has_replaced_its_chunks(tmp_path: Path) -> None:
@@ -765,14 +767,14 @@ def test_lines_are_logged_with_the_time_and_sizes_are_counted(tmp_path: Path) ->
     folder = begun(tmp_path / "run")
     size = folder.size()
     assert size == sum(len((folder.path / name).read_bytes()) for name in (CONFIG, PROVENANCE))
-    folder.log("one")
-    folder.log("zwei äöü")
-    lines = (folder.path / "log.txt").read_text(encoding="utf-8").splitlines()
-    assert [line.split(" ", 2)[2] for line in lines] == ["one", "zwei äöü"]
+    folder.log.append("one")
+    folder.log.append("zwei äöü\nand more")
+    lines = (folder.path / LOG).read_text(encoding="utf-8").splitlines()
+    assert [line.split(" ", 2)[2].rpartition(" [")[0] for line in lines] == ["one", "zwei äöü and more"]
     folder.records.append("rounds", row(0))
     (folder.path / "rounds").mkdir()
     (folder.path / "rounds" / "x").write_bytes(bytes(1000))
-    assert folder.size() == size + 1000 + len("2026-01-01 00:00:00 one\n2026-01-01 00:00:00 zwei äöü\n".encode())
+    assert folder.size() == size + 1000 + (folder.path / LOG).stat().st_size
     (folder.path / "dangling").symlink_to(folder.path / "nowhere")
     assert folder.size() > size
     folder.write_json(STATUS, {"done": np.int64(3)})
@@ -851,3 +853,80 @@ def test_settings_that_were_changed_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="was changed"):
         _ = folder.settings
     folder.unlock()
+
+
+def logged(path: Path, lines: int, run: str = "ab12") -> Log:
+    log = Log(path / LOG, run)
+    for number in range(lines):
+        log.append(f"line {number}")
+    return log
+
+
+def test_a_log_is_continued_by_the_next_process(tmp_path: Path) -> None:
+    logged(tmp_path, 3)
+    logged(tmp_path, 2)
+    assert Log(tmp_path / LOG, "ab12").lines == 5
+    assert Log(tmp_path / LOG, "ab12").problems(at_least=5) == []
+    assert "lost lines: it has 5 lines of 6" in Log(tmp_path / LOG, "ab12").problems(at_least=6)[0]
+
+
+@pytest.mark.parametrize("place", range(0, 131, 10))
+def test_a_bit_of_a_log_that_flips_is_seen(tmp_path: Path, place: int) -> None:
+    log = logged(tmp_path, 3)
+    content = bytearray(log.path.read_bytes())
+    content[place] ^= 1
+    log.path.write_bytes(content)
+    (told,) = log.problems()
+    assert str(log.path) in told and "damaged" in told
+
+
+def test_lines_of_a_log_that_are_lost_or_strange_are_seen(tmp_path: Path) -> None:
+    log = logged(tmp_path, 4)
+    whole = log.path.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    (tmp_path / "other").mkdir()
+    other = logged(tmp_path / "other", 4, run="cd34").path.read_bytes()
+    damaged = {
+        "the first": b"".join(lines[1:]),
+        "one between": b"".join([lines[0], *lines[2:]]),
+        "the last": b"".join(lines[:-1]),
+        "half of the last": whole[:-20],
+        "all": b"",
+        "exchanged": b"".join([lines[1], lines[0], *lines[2:]]),
+        "twice": whole + whole,
+        "another run's": other,
+        "one of another run's": b"".join([*lines[:2], *other.splitlines(keepends=True)[2:]]),
+        "no text": b"\xff\xfe\n",
+    }
+    for name, content in damaged.items():
+        log.path.write_bytes(content)
+        assert len(Log(log.path, "ab12").problems(at_least=4)) == 1, name
+    log.path.unlink()
+    assert "it is not there" in Log(log.path, "ab12").problems(at_least=4)[0]
+    assert Log(log.path, "ab12").problems() == []
+
+
+def test_a_damaged_log_is_set_aside_and_another_begun(tmp_path: Path) -> None:
+    log = logged(tmp_path, 4)
+    damaged = log.path.read_bytes()[:-20]
+    log.path.write_bytes(damaged)
+    log = Log(log.path, "ab12")
+    aside = log.begin_anew(after=4)
+    log.append("a new one")
+    assert aside.read_bytes() == damaged
+    assert Log(log.path, "ab12").lines == 5 and Log(log.path, "ab12").problems(at_least=5) == []
+    log.path.unlink()
+    log.begin_anew(after=5)
+    assert log.lines == 5
+
+
+def test_a_line_that_does_not_fit_leaves_the_log_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = logged(tmp_path, 2)
+
+    def fail(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(StoreError, match="the disk is full"):
+        log.append("one more")
+    assert Log(log.path, "ab12").lines == log.lines == 2 and log.problems(at_least=2) == []

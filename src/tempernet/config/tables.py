@@ -270,7 +270,7 @@ class EvidenceRun(LadderRun):
     """How much, and where."""
 
     burn_in: NotNegative = Field(default=200, description="rounds before the samples count; paper: of each rung")
-    rounds: Count = Field(default=400, description="rounds that count; paper: of each rung")
+    rounds: int = Field(default=400, ge=2, description="rounds that count; paper: of each rung")
 
 
 class EvidenceSettings(LadderSettings):

@@ -27,6 +27,11 @@ class Checkpoint(NamedTuple):
     arrays: dict[str, np.ndarray]
     meta: dict[str, Any]
 
+    @property
+    def log_lines(self) -> int:
+        """Lines that the log had when it was written."""
+        return int(self.meta.get("log", 0))
+
 
 class Checkpoints:
     """The checkpoints in a folder, numbered upwards.

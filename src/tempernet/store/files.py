@@ -49,6 +49,23 @@ def write_atomic(path: Path, content: bytes) -> None:
         raise StoreError(complaint(path, len(content), error)) from error
 
 
+def append(path: Path, content: bytes) -> None:
+    """Add to the end of a file, which is made if it is not there; a failure leaves what was there."""
+    try:
+        _at(path, "append")
+        with path.open("ab", buffering=0) as file:
+            before = file.tell()
+            try:
+                if file.write(content) != len(content):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(file.fileno())
+            except OSError:
+                file.truncate(before)
+                raise
+    except OSError as error:
+        raise StoreError(complaint(path, len(content), error)) from error
+
+
 def make_folder(path: Path) -> None:
     """A folder inside a run's, if it is not there; a run folder that has vanished is not made again."""
     try:

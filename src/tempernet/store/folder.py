@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import secrets
 import time
@@ -14,6 +15,7 @@ from tempernet import config
 from tempernet.errors import ConfigError, StoreError
 from tempernet.store import files
 from tempernet.store.checkpoints import Checkpoint, Checkpoints
+from tempernet.store.log import Log
 from tempernet.store.records import Records
 
 CONFIG, PROVENANCE, STATUS, LOG, LOCK = "config.toml", "provenance.json", "status.json", "log.txt", "lock"
@@ -200,14 +202,10 @@ class RunFolder:
         files.must_be_of_run(self.path / name, value.get(RUN), self.run)
         return value
 
-    def log(self, line: str) -> None:
-        """Append a line with the time to log.txt."""
-        text = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {line}\n"
-        try:
-            with (self.path / LOG).open("a", encoding="utf-8") as file:
-                file.write(text)
-        except OSError as error:
-            raise StoreError(files.complaint(self.path / LOG, len(text), error)) from error
+    @functools.cached_property
+    def log(self) -> Log:
+        """What happened, in words."""
+        return Log(self.path / LOG, self.run)
 
     def size(self) -> int:
         """Bytes of all files."""

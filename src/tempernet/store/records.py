@@ -18,8 +18,8 @@ from tempernet.store import files
 
 MANIFEST = "manifest.json"
 VERSION = 1
-FULL = 256
-"""Rows from which on a chunk is left alone."""
+FULL = 8 * 10**6
+"""Bytes from which on a chunk is left alone."""
 RETRIES = 100
 """How often a reader begins again because a writer was faster."""
 
@@ -64,9 +64,9 @@ class Records:
             start = sum(chunk["rows"] for chunk in chunks if chunk["series"] == series)
             new = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
             last = next((chunk for chunk in reversed(chunks) if chunk["series"] == series), None)
-            if last is not None and last["rows"] < FULL:
+            if last is not None and last.get("bytes", FULL) < FULL:
                 # A new file with the rows of a chunk that is not full yet and these: few files, however often it is
-                # flushed. The old one goes with the next flush: a reader may be at it.
+                # flushed and however long the run. The old one goes with the next flush: a reader may be at it.
                 start -= last["rows"]
                 new = {name: np.concatenate([rows, new[name]]) for name, rows in self._read_chunk(last).items()}
                 chunks.remove(last)

@@ -85,7 +85,7 @@ class Anneal(Task):
     def _log_temperature(self, temperature: float) -> None:
         losses, course = self.position.losses, self.position.course
         best = "none" if course.best is None else f"{self.schedule.temperatures[course.best]:.4g}"
-        self.folder.log(
+        self.folder.log.append(
             f"T = {temperature:.4g} is over, validation loss {losses[-1].mean():.4f}, least at T = {best}, "
             f"{course.risen} risen in a row{'; the cooling stops' if course.stopped else ''}"
         )

@@ -109,7 +109,7 @@ class Task(ABC):
         """Write the settings and where the run comes from."""
         self.folder.write_json(PROVENANCE, provenance(self.base_settings, self.problem, self.engine))
         self.folder.write_settings(self.base_settings)
-        self.folder.log(f"started, {self.engine.num_replicas} replicas, protocol {self.base_settings.protocol}")
+        self.folder.log.append(f"started, {self.engine.num_replicas} replicas, protocol {self.base_settings.protocol}")
 
     def note_start_once(self) -> None:
         """For a task that works before its first checkpoint: a start that was noted already stays."""
@@ -119,6 +119,7 @@ class Task(ABC):
     def restored(self) -> bool:
         """Go back to the newest whole checkpoint, with the records cut to it; False for a folder without one."""
         found, problems = self.folder.checkpoints.latest()
+        self._mend_log(found)
         if found is None:
             if problems:
                 raise StoreError(f"no checkpoint of {self.folder.path} can be used: {problems[0]}")
@@ -140,13 +141,14 @@ class Task(ABC):
         return True
 
     def checkpoint(self) -> None:
-        """First the records, then the manifest, then the checkpoint."""
+        """First the records, then the manifest, then the checkpoint, which says how long the log must be."""
         self.records.flush()
         self.kept.flush()
         meta = self.meta() | {
             "finished": self.finished,
             "series": {name: self.records.length(name) for name in self.records.series},
             "weights": self.kept.length("weights"),
+            "log": self.folder.log.lines,
         }
         self.folder.checkpoints.save(self.arrays(), meta)
         self._checkpoint_at = time.monotonic()
@@ -159,13 +161,13 @@ class Task(ABC):
     def finish(self) -> None:
         """The last checkpoint."""
         self.finished = True
+        self.folder.log.append("finished")
         self.checkpoint()
-        self.folder.log("finished")
 
     def stop(self, at: str) -> None:
         """The last checkpoint of a run that is asked to stop."""
+        self.folder.log.append(f"stopped {at}")
         self.checkpoint()
-        self.folder.log(f"stopped {at}")
 
     def wait(self, *results: Any) -> None:
         """Until the devices are done, or someone asks to stop; a signal is not seen while waiting inside JAX."""
@@ -181,7 +183,7 @@ class Task(ABC):
     def warn(self, text: str) -> None:
         """Tell whoever watches, and keep it for the status."""
         self.warnings.append(text)
-        self.folder.log(f"warning: {text}")
+        self.folder.log.append(f"warning: {text}")
         self.warn_fn(text)
 
     def show(self, phase: str, done: int = 0, total: int = 1) -> None:
@@ -195,6 +197,13 @@ class Task(ABC):
         if (always or now - self._status_at > STATUS_SECONDS) and (self.folder.path / CONFIG).exists():
             self.folder.write_json(STATUS, {**vars(progress), "warnings": self.warnings, "time": time.time()})
             self._status_at = now
+
+    def _mend_log(self, found: Checkpoint | None) -> None:
+        """A damaged log is set aside and a new one begun: nothing is worked out from it, and the run can go on."""
+        wanted = found.log_lines if found else 0
+        for problem in self.folder.log.problems(wanted):
+            aside = self.folder.log.begin_anew(after=wanted)
+            self.warn(f"{problem}; what there is of it is now {aside.name}, and a new log begins")
 
     def _cut_records(self, found: Checkpoint) -> None:
         self.records.truncate(found.meta["series"])
@@ -213,7 +222,7 @@ class Task(ABC):
         facts = {name: now[name] for name in ("command", "versions", "platform", "devices")}
         restart = {"round": at_round, "time": time.time(), "bitwise": not changed, **facts}
         self.folder.write_json(PROVENANCE, {**noted, "restarts": [*noted.get("restarts", []), restart]})
-        self.folder.log(f"resumed at round {at_round}")
+        self.folder.log.append(f"resumed at round {at_round}")
         if changed:
             self.warn(
                 f"going on with other {' and '.join(changed)}: the result is valid, but no longer bit by bit the same"

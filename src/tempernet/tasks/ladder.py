@@ -112,12 +112,12 @@ class LadderTask(Task):
         if self.round > 0 and self.tunes_on_the_way:
             adaptation.settle(largest)
             rates = measured.mean_acceptance
-            self.folder.log(f"round {self.round}: acceptance was {rates.min():.2f} to {rates.max():.2f}")
+            self.folder.log.append(f"round {self.round}: acceptance was {rates.min():.2f} to {rates.max():.2f}")
         else:
             self._tune(last)
         if self.ladder_settings.moves_rungs and measured.rounds > 0 and not last:
             barrier = adaptation.move()
-            self.folder.log(
+            self.folder.log.append(
                 f"round {self.round}: rungs moved, barrier {barrier.total:.1f} asks for {barrier.rungs_wanted} rungs, "
                 f"swaps were {np.nanmin(measured.swap_rate):.2f} to {np.nanmax(measured.swap_rate):.2f}"
             )
@@ -133,7 +133,9 @@ class LadderTask(Task):
         self.show("tune")
         if last:
             moved, acceptance = self.adaptation.tune(self.engine, self.state, self.tuning)
-            self.folder.log(f"round {self.round}: tuned, acceptance {acceptance.min():.2f} to {acceptance.max():.2f}")
+            self.folder.log.append(
+                f"round {self.round}: tuned, acceptance {acceptance.min():.2f} to {acceptance.max():.2f}"
+            )
         else:
             # A first guess: it will be improved during burn-in, or tuned again at its end.
             moved = self.adaptation.guess(self.engine, self.state, self.tuning)

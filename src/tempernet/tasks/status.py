@@ -90,6 +90,9 @@ def problems(path: Path) -> list[str]:
     # The checkpoint before the records: a writer at work may only add to them.
     newest, _ = folder.checkpoints.latest()
     found += folder.outdated(newest) if newest is not None and settings is not None else []
+    if newest is not None and _is_bridge(settings) and not (path / QUADRATIC).exists():
+        found.append(f"{path / QUADRATIC} is not there, but bridges were sampled: `tempernet resume` writes it again")
+    found += tried(lambda: folder.log.problems(newest.log_lines if newest else 0)) or []
     records: Records | None = tried(lambda: folder.records)
     weights: Records | None = tried(lambda: folder.weights)
     for part in (records, weights):
@@ -109,3 +112,7 @@ def problems(path: Path) -> list[str]:
         finished = newest is not None and bool(newest.meta["finished"])
         found += outcome.problems(path, newest.meta["round"] if newest is not None else None, finished)
     return found
+
+
+def _is_bridge(settings: Any) -> bool:
+    return settings is not None and settings.task == "evidence" and settings.path.method == "bridge"

@@ -1,4 +1,4 @@
-"""A cooling or an optimisation that is cut off anywhere goes on to the same bits, and damage is seen.
+"""A cooling, an optimisation or an evidence that is cut off anywhere goes on to the same bits, and damage is seen.
 
 As `test_faults` does for a sweep: in this process, a kill being an exception inside a write that nothing catches.
 """
@@ -10,19 +10,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import pytest
 from runs import assert_same, everything
 from test_faults import DAMAGE, Killed, kill_at, kinds, named_by
 
-from tempernet import annealed, config, optimised
+from tempernet import annealed, config, evidence_results, optimised
+from tempernet.engine import Engine
 from tempernet.errors import Stopped, StoreError
-from tempernet.paths import temperature_path
+from tempernet.paths import Path as Rungs
 from tempernet.store import RunFolder, files, outcome
 from tempernet.tasks import anneal as anneal_module
+from tempernet.tasks import evidence as evidence_module
 from tempernet.tasks import optimise as optimise_module
 from tempernet.tasks.anneal import Anneal
 from tempernet.tasks.base import Progress, Task
+from tempernet.tasks.evidence import evidence_task
 from tempernet.tasks.optimise import Optimise, free_engine
 from tempernet.tasks.problem import make_engine, make_problem
 from tempernet.tasks.status import current, problems
@@ -37,7 +41,22 @@ PROBLEM = [
     # A checkpoint after every round or batch: the more there is to be cut off.
     "output.checkpoint_seconds=1e-9",
 ]
+EVIDENCE = [
+    "prior.factor=5",
+    "path.num=4",
+    "bridge.fit_burn_in=2",
+    "bridge.fit_rounds=3",
+    "bridge.tune_every=2",
+    "dynamics.num_steps=4",
+    "start.max_gradients=20",
+    "run.copies=2",
+    "run.burn_in=4",
+    "run.rounds=6",
+]
 ASSIGNMENTS = {
+    "temperature": EVIDENCE,
+    "bridge": [*EVIDENCE, "path.method=bridge"],
+    "paper": [*EVIDENCE, "protocol=paper"],
     "anneal": [
         "cooling.high=8",
         "cooling.low=0.5",
@@ -58,8 +77,9 @@ ASSIGNMENTS = {
         "run.copies=3",
     ],
 }
-ROOMS: dict[str, Any] = {"anneal": annealed, "optimise": optimised}
-CLASSES: dict[str, Any] = {"anneal": Anneal, "optimise": Optimise}
+TASKS = dict.fromkeys(ASSIGNMENTS, "evidence") | {"anneal": "anneal", "optimise": "optimise"}
+ROOMS: dict[str, Any] = {"anneal": annealed, "optimise": optimised, "evidence": evidence_results}
+MAKERS: dict[str, Any] = {"anneal": Anneal, "optimise": Optimise, "evidence": evidence_task}
 GoFn = Callable[..., Task]
 
 
@@ -71,17 +91,33 @@ class Straight(NamedTuple):
     go: GoFn
 
 
-@pytest.fixture(scope="module", params=["anneal", "optimise"])
+def sharing() -> Callable[..., Engine]:
+    """Makes engines as the tasks do, but the same one again for the same rungs: it need not be compiled again."""
+    made: dict[str, Engine] = {}
+
+    def make(settings: Any, problem: Any, rungs: Rungs, tile: int | None = None, **options: Any) -> Engine:
+        # A bridge's quadratic is known by what is drawn from it, or is the copies' own.
+        drawn = rungs.draw_fn(jax.random.key(0)) if rungs.draw_fn else ()
+        leaves = [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves((rungs.values, drawn, rungs.of_copies))]
+        what = repr((rungs.terms, leaves, sorted(options.items())))
+        if what not in made:
+            made[what] = make_engine(settings, problem, rungs, tile or 3, **options)
+        return made[what]
+
+    return make
+
+
+@pytest.fixture(scope="module", params=list(ASSIGNMENTS))
 def straight(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Straight]:
-    """All runs of a module share their engines, which need not be compiled again."""
+    """All runs of a kind share their engines."""
     path = tmp_path_factory.mktemp("straight")
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(200, 5)).astype(np.float32), rng.integers(2, size=200)
     np.savez(path / "own.npz", x_train=x[:100], y_train=y[:100], x_test=x[100:], y_test=y[100:])
+    task = TASKS[request.param]
     assignments = [*PROBLEM, *ASSIGNMENTS[request.param], f"data.source={path / 'own.npz'}"]
-    settings = config.resolve(request.param, assignments=assignments)
+    settings = config.resolve(task, assignments=assignments)
     problem = make_problem(settings)
-    free = free_engine(settings, problem, 3, tile=3)
     steps = 0
 
     def count(*_: object) -> None:
@@ -91,21 +127,23 @@ def straight(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     def go(path: Path, *watchers: Any) -> Task:
         begun = (path / "provenance.json").exists()
         folder = RunFolder(path) if begun else RunFolder.create(path)
-        made = CLASSES[request.param](settings, problem, folder, *watchers)
+        made: Task = MAKERS[task](settings, problem, folder, *watchers)
         try:
             made.run()
-            found = ROOMS[request.param].load(path)
-            outcome.write(path, ROOMS[request.param].document(found), list)
+            found = ROOMS[task].load(path)
+            outcome.write(path, ROOMS[task].document(found), list)
         finally:
             folder.unlock()
         return made
 
     with pytest.MonkeyPatch.context() as patch:
-        if request.param == "anneal":
-            engine = make_engine(settings, problem, temperature_path([8.0]), tile=3)
-            patch.setattr(anneal_module, "make_engine", lambda *_: engine)
-        for module in (anneal_module, optimise_module):
-            patch.setattr(module, "free_engine", lambda *_: free)
+        shared = sharing()
+        for module in (anneal_module, evidence_module):
+            patch.setattr(module, "make_engine", shared)
+        if task != "evidence":
+            free = free_engine(settings, problem, 3, tile=3)
+            for module in (anneal_module, optimise_module):
+                patch.setattr(module, "free_engine", lambda *_: free)
         files.before_write = count
         go(path / "run")
         files.before_write = None
@@ -120,8 +158,11 @@ def no_hook() -> Iterator[None]:
 
 def test_the_runs_have_something_to_lose(straight: Straight) -> None:
     found = everything(straight.path)
-    assert {"weights.leaf0", "weights.temperatures"} <= set(found)
-    if "test.chosen_loss" in found:
+    if "bridges.energy" in found:
+        assert found["bridges.energy"].shape == (4 * 6, 2)
+    elif "rounds.replica" in found:
+        assert found["rounds.energy"].shape == (4 + 6, 2, 4)
+    elif "test.chosen_loss" in found:
         assert found["rounds.energy"].shape == (18, 3) and found["scores.validation_loss"].shape == (6, 3)
     else:
         assert len(found["kept.number"]) == 4 < len(found["starts.energy"]) <= 17
@@ -157,12 +198,13 @@ def test_killed_at_every_step_of_writing(straight: Straight, tmp_path: Path) -> 
 
 def test_stopped_again_and_again(straight: Straight, tmp_path: Path) -> None:
     """Asked to stop once it has told of two pieces of work: it goes on by a piece or two each time."""
+    work = ("cool", "optimise", "fit", "bridge", "burn-in", "sample")
     stops = 0
     while True:
         told: list[Progress] = []
 
         def enough(told: list[Progress] = told) -> bool:
-            return sum(progress.phase in ("cool", "optimise") for progress in told) >= 2
+            return sum(progress.phase in work for progress in told) >= 2
 
         try:
             straight.go(tmp_path / "run", told.append, enough)
@@ -186,7 +228,7 @@ def test_damage_is_seen_and_recovered_from_or_refused(damage: str, straight: Str
             with pytest.raises(StoreError, match="no run folder"):
                 RunFolder.open(copy)
             continue
-        harmless = damage == "removed" and kind in ("/status.json", "checkpoints/.npz")
+        harmless = damage == "removed" and kind in ("/status.json", "checkpoints/.npz", "fit/.npz")
         assert named_by(problems(copy), file) or harmless, (kind, damage, problems(copy))
         current(copy)
         try:

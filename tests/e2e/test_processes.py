@@ -41,8 +41,6 @@ SETTINGS = (
     "run.keep=3",
     "run.seed=7",
     "run.devices=1",
-    # A tile that is measured could differ between two runs.
-    "run.reproducible=true",
     "output.checkpoint_seconds=0.2",
 )
 SHORT = (*SETTINGS, "run.burn_in=100", "run.rounds=120")

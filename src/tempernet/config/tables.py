@@ -248,29 +248,32 @@ class EvidencePath(Table):
         default="temperature",
         description="from the prior by temperature, or from a quadratic at a minimum (Eq. 21)",
     )
-    num: Annotated[int, Field(ge=3)] = Field(default=40, description="rungs, both ends included")
+    num: Annotated[int, Field(ge=3)] = Field(default=60, description="rungs, both ends included")
     adaptive: bool = Field(default=True, description="move rungs during burn-in until neighbours swap equally often")
 
 
 class Bridge(Table):
     """The quadratic of a bridge: k from fluctuations around a minimum (Eq. 20)."""
 
-    fit_burn_in: NotNegative = Field(default=50, description="trajectories before the fluctuations are averaged")
-    fit_rounds: Count = Field(default=50, description="trajectories that they are averaged over")
+    fit_burn_in: NotNegative = Field(default=400, description="trajectories before the fluctuations are averaged")
+    fit_rounds: Count = Field(default=400, description="trajectories that they are averaged over")
     tune_every: Count = Field(default=10, description="paper: rungs between two adjustments of the step size")
 
 
 class EvidenceDynamics(Dynamics):
     """A round: trajectories of every replica, then exchange."""
 
+    # Energies forget within a few steps, and replicas move by at most a rung each round: short rounds, many of them.
+    num_steps: Count = Field(default=12, description="Verlet steps of a trajectory, L")
     num_trajectories: Count = Field(default=1, description="trajectories between exchanges, N_traj")
 
 
 class EvidenceRun(LadderRun):
     """How much, and where."""
 
-    burn_in: NotNegative = Field(default=200, description="rounds before the samples count; paper: of each rung")
-    rounds: int = Field(default=400, ge=2, description="rounds that count; paper: of each rung")
+    copies: Count = Field(default=2, description="independent copies of the whole path")
+    burn_in: NotNegative = Field(default=400, description="rounds before the samples count; paper: of each rung")
+    rounds: int = Field(default=2200, ge=2, description="rounds that count; paper: of each rung")
 
 
 class EvidenceSettings(LadderSettings):

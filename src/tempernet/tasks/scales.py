@@ -169,13 +169,13 @@ EVIDENCE: dict[str, dict[str, Table]] = {
         "paper": _path(2, 4, 5, 4, 16) | _SMOKE_BOX | {"bridge": {"fit_burn_in": 4, "fit_rounds": 8}},
     },
     "hour": {
-        "default": _path(2, 30, 50, 130, 220),
+        "default": _path(2, 40, 12, 200, 700),
         "paper": _path(4, 22, 100, 15, 15) | {"bridge": {"fit_burn_in": 50, "fit_rounds": 50}},
     },
     "day": {
-        "default": _path(4, 60, 100, 400, 800),
+        "default": _path(4, 60, 12, 1400, 6000),
         "paper": _path(4, 102, 100, 50, 50) | {"bridge": {"fit_burn_in": 500, "fit_rounds": 500}},
     },
-    "paper": {"default": _path(4, 80, 100, 600, 1200), "paper": {"run": {"copies": 28}}},
+    "paper": {"default": _path(4, 80, 12, 2000, 9000), "paper": {"run": {"copies": 28}}},
 }
 """Scale -> protocol -> settings of an evidence on D_500 (Sec. 4.4): by temperature, and by the paper's bridge."""

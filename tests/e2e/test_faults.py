@@ -133,6 +133,23 @@ def kill_at(step: int) -> None:
     files.before_write = hook
 
 
+def states_of(run_fn: Callable[[Path], object], folder: Path) -> list[Path]:
+    """Copies of a run as it is on disk before each step of writing, those that differ: what a kill there leaves."""
+    states: dict[str, Path] = {}
+    run = folder / "run"
+
+    def snapshot(*_: object) -> None:
+        content = [(str(f.relative_to(run)), f.read_bytes()) for f in sorted(run.rglob("*")) if f.is_file()]
+        state = files.sha256(repr(content).encode())
+        if state not in states:
+            states[state] = Path(shutil.copytree(run, folder / f"{len(states)}"))
+
+    files.before_write = snapshot
+    run_fn(run)
+    files.before_write = None
+    return list(states.values())
+
+
 @pytest.mark.parametrize("part", range(12))
 def test_killed_at_a_step_of_writing(
     part: int, straight: tuple[Path, int], go_on: Callable[[Path], Sweep], tmp_path: Path
@@ -157,20 +174,9 @@ def test_killed_at_every_step_of_writing(
     straight: tuple[Path, int], go_on: Callable[[Path], Sweep], tmp_path: Path
 ) -> None:
     """What is on disk before each step is what a kill there leaves: every different state goes on to the same end."""
-    states: dict[str, Path] = {}
-
-    def snapshot(*_: object) -> None:
-        content = [(str(f.relative_to(run)), f.read_bytes()) for f in sorted(run.rglob("*")) if f.is_file()]
-        state = files.sha256(repr(content).encode())
-        if state not in states:
-            states[state] = Path(shutil.copytree(run, tmp_path / f"{len(states)}"))
-
-    run = tmp_path / "run"
-    files.before_write = snapshot
-    go_on(run)
-    files.before_write = None
+    states = states_of(go_on, tmp_path)
     assert len(states) > 0.5 * straight[1]
-    for copy in states.values():
+    for copy in states:
         go_on(copy)
         assert_same(copy, straight[0])
         shutil.rmtree(copy)

@@ -163,7 +163,9 @@ def end_once(path: Path, settings: Sequence[str], phase: str, seconds: float, nu
     if is_run(path):
         wrong = [text for text in problems(path) if "the run has finished" not in text]
         assert wrong == [], (phase, wrong)
-    return (found, code) if at_work else None
+    # It may have come to its own end between the last look and a signal that it could not have survived.
+    too_late = not at_work or (number == signal.SIGKILL and code == 0)
+    return None if too_late else (found, code)
 
 
 def end_beginnings(reference: Path, kills: dict[str, int], number: int, durations: Durations) -> Met:

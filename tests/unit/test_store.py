@@ -24,6 +24,7 @@ from tempernet.store import Checkpoints, Records, RunFolder, files
 from tempernet.store.checkpoints import KEPT
 from tempernet.store.folder import CONFIG, LOCK, LOG, PROVENANCE, STATUS, is_run
 from tempernet.store.log import Log
+from tempernet.store.records import _growing
 
 POINTS = ("open", "flush", "rename", "folder")
 
@@ -411,6 +412,7 @@ def test_series_are_cut_anywhere_and_grow_again(tmp_path: Path, length: int) -> 
 
 def test_many_flushes_leave_few_files_and_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempernet.store.records.FULL", 1500)
+    monkeypatch.setattr("tempernet.store.records.TAIL", 8)
     records = Records(tmp_path)
     for number in range(100):
         records.append("rounds", row(number))
@@ -419,7 +421,25 @@ def test_many_flushes_leave_few_files_and_all_rows(tmp_path: Path, monkeypatch: 
             assert numbers(Records(tmp_path)) == list(range(number + 1))
             assert Records(tmp_path).verify() == []
     sizes = [file.stat().st_size for file in tmp_path.glob("*.npz")]
-    assert 2 < len(sizes) <= sum(sizes) // 1500 + 2
+    assert 2 < len(sizes) <= sum(sizes) // 1500 + 3
+
+
+@pytest.mark.parametrize(
+    ("rows", "sizes", "added", "rewritten"),
+    [
+        ([], [], 3, 0),
+        ([300, 9], [9, 1], 3, 1),  # a tail that stays one
+        ([300, 9], [9, 1], 300, 2),  # a tail that joins the chunk before it
+        ([300, 9], [4000, 1], 300, 1),  # which is full
+        ([300], [9], 3, 0),  # a tail begins
+        ([300], [9], 300, 1),
+        ([300, 9], [9, 4000], 3, 0),  # few rows that are large are not written again
+        ([300, 300, 9], [9, 9, 1], 300, 2),
+    ],
+)
+def test_which_chunks_are_written_again(rows: list[int], sizes: list[int], added: int, rewritten: int) -> None:
+    chunks = [{"rows": count, "bytes": 1000 * size} for count, size in zip(rows, sizes, strict=True)]
+    assert _growing(chunks, added) == chunks[::-1][:rewritten]
 
 
 def test_a_reader_follows_a_writer_that_has_replaced_its_chunks(tmp_path: Path) -> None:

@@ -18,8 +18,10 @@ from tempernet.store import files
 
 MANIFEST = "manifest.json"
 VERSION = 1
-FULL = 8 * 10**6
+FULL = 4 * 10**6
 """Bytes from which on a chunk is left alone."""
+TAIL = 256
+"""Rows from which on a chunk joins the one before it, if that is not full."""
 RETRIES = 100
 """How often a reader begins again because a writer was faster."""
 
@@ -63,14 +65,11 @@ class Records:
         for series, rows in self._buffer.items():
             start = sum(chunk["rows"] for chunk in chunks if chunk["series"] == series)
             new = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-            last = next((chunk for chunk in reversed(chunks) if chunk["series"] == series), None)
-            if last is not None and last.get("bytes", FULL) < FULL:
-                # A new file with the rows of a chunk that is not full yet and these: few files, however often it is
-                # flushed and however long the run. The old one goes with the next flush: a reader may be at it.
-                start -= last["rows"]
-                new = {name: np.concatenate([rows, new[name]]) for name, rows in self._read_chunk(last).items()}
-                chunks.remove(last)
-                replaced.append(self.folder / last["file"])
+            for old in _growing([chunk for chunk in chunks if chunk["series"] == series], len(rows)):
+                start -= old["rows"]
+                new = {name: np.concatenate([rows, new[name]]) for name, rows in self._read_chunk(old).items()}
+                chunks.remove(old)
+                replaced.append(self.folder / old["file"])
             chunks.append(self._write_chunk(series, start, new))
         self._commit(chunks)
         self._buffer = {}
@@ -195,6 +194,24 @@ class Records:
         if not isinstance(chunks, list) or not all(_is_chunk(chunk) for chunk in chunks):
             raise StoreError(f"{path} is damaged: it does not list chunks")
         return chunks
+
+
+def _growing(chunks: list[dict[str, Any]], rows: int) -> list[dict[str, Any]]:
+    """The last chunks of a series that a new file takes the place of, with so many rows more; the last one first.
+
+    So there are few files, however often a run is flushed and however long it is, and little is written again. The old
+    ones go with the next flush: a reader may be at them.
+    """
+    growing: list[dict[str, Any]] = []
+    for chunk in reversed(chunks[-2:]):
+        is_tail = not growing and chunk["rows"] < TAIL
+        if chunk.get("bytes", FULL) >= FULL or not (is_tail or rows >= TAIL):
+            break
+        growing.append(chunk)
+        rows += chunk["rows"]
+        if not is_tail:
+            break
+    return growing
 
 
 def _is_chunk(chunk: Any) -> bool:

@@ -71,12 +71,12 @@ def test_thousands_of_rounds(tmp_path: Path) -> None:
     growth, filling = (float(np.median(memory[late]) - np.median(memory[part])) for part in (early, first))
     print(
         f"\n{ROUNDS} rounds: {np.median(memory[late]):.1f} MB, {growth:+.1f} MB in the second half, {filling:+.1f} MB "
-        f"since the first thousand; {int(handles.min())} to {int(handles.max())} open files; {int(entries[first].max())} "
-        f"files at first, {int(entries[early].min())} to {int(entries[early].max())} after half of them, "
-        f"{int(entries[late].min())} to {int(entries[late].max())} at last"
+        f"since the first thousand; {int(handles.min())} to {int(handles.max())} open files; "
+        f"{int(entries[first].max())} files at first, {int(entries[early].min())} to {int(entries[early].max())} after "
+        f"half of them, {int(entries[late].min())} to {int(entries[late].max())} at last"
     )
-    # The records of a quarter would be 2.4 MB if they stayed in memory.
-    assert growth < 1
+    # Half a run's records would be 5 MB if they stayed in memory; now and then there is a step of one or two.
+    assert growth < 4
     # A chunk is in memory a few times when it grows.
     assert filling < 8 * FULL / 1e6
     assert np.median(handles[late]) <= np.median(handles[early]) + 1

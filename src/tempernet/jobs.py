@@ -48,7 +48,7 @@ def run_study(
     try:
         study = Study.begin(path, scale, only)
         study.write()
-        with programs_kept(path, study.scale), Stopper(max_seconds, advice) as stopping:
+        with programs_kept(path), Stopper(max_seconds, advice) as stopping:
             failed = _steps(study, stopping, quiet)
             document, show = _finish_study(study, failed)
     except Stopped as error:

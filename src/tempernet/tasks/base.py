@@ -220,9 +220,8 @@ class Task(ABC):
                 f"the data of {self.folder.path} have changed since the run began: their hash is not the one in "
                 f"{PROVENANCE}; put the old data back, or begin a new run"
             )
-        shaping = ("versions", "platform", "devices", "compiler")
-        changed = [name for name in shaping if noted.get(name, now[name]) != now[name]]
-        facts = {name: now[name] for name in ("command", *shaping)}
+        changed = [name for name in ("versions", "platform", "devices") if noted[name] != now[name]]
+        facts = {name: now[name] for name in ("command", "versions", "platform", "devices")}
         restart = {"round": at_round, "time": time.time(), "bitwise": not changed, **facts}
         self.folder.write_json(PROVENANCE, {**noted, "restarts": [*noted.get("restarts", []), restart]})
         self.folder.log.append(f"resumed at round {at_round}")
@@ -263,7 +262,6 @@ def provenance(settings: TaskSettings, problem: Problem, engine: Engine) -> dict
         },
         "platform": platform.platform(),
         "devices": [str(device) for device in engine.layout.mesh.devices.flat],
-        "compiler": _compiler(),
         "tile": engine.layout.tile,
         "data": {
             "name": problem.data.name,
@@ -297,10 +295,6 @@ def _train_hash(problem: Problem) -> str:
     """Names the training examples as the energy reads them, whatever is held out."""
     train = problem.data.train
     return hashlib.sha256(np.ascontiguousarray(train.x).tobytes() + np.ascontiguousarray(train.y).tobytes()).hexdigest()
-
-
-def _compiler() -> str:
-    return "not optimising" if jax.config.values["jax_disable_most_optimizations"] else "optimising"
 
 
 def _git_revision() -> str | None:

@@ -135,27 +135,23 @@ class Study:
 
 
 @contextlib.contextmanager
-def programs_kept(path: Path, scale: str) -> Iterator[None]:
-    """Within it, what a step compiles is kept in the folder for the next, unless the user keeps programs elsewhere.
-
-    A smoke test compiles for longer than it runs, so its programs are not optimised.
-    """
-    wanted: dict[str, Any] = {"jax_disable_most_optimizations": True} if scale == "smoke" else {}
-    if not jax.config.values["jax_compilation_cache_dir"]:
-        wanted |= {"jax_compilation_cache_dir": str(path / PROGRAMS), "jax_persistent_cache_min_compile_time_secs": 0.0}
-    before = {name: jax.config.values[name] for name in wanted}
+def programs_kept(path: Path) -> Iterator[None]:
+    """Within it, what a step compiles is kept in the folder for the next, unless the user keeps programs elsewhere."""
+    if getattr(jax.config, "jax_compilation_cache_dir"):  # noqa: B009 - known only at run time
+        yield
+        return
+    kept = {"jax_compilation_cache_dir": str(path / PROGRAMS), "jax_persistent_cache_min_compile_time_secs": 0.0}
+    before = {name: getattr(jax.config, name) for name in kept}
     try:
-        _configure(wanted)
+        for name, value in kept.items():
+            jax.config.update(name, value)
+        # JAX looks at its settings once.
+        compilation_cache.reset_cache()
         yield
     finally:
-        _configure(before)
-
-
-def _configure(wanted: Mapping[str, Any]) -> None:
-    for name, value in wanted.items():
-        jax.config.update(name, value)
-    # JAX looks at its settings once.
-    compilation_cache.reset_cache()
+        for name, value in before.items():
+            jax.config.update(name, value)
+        compilation_cache.reset_cache()
 
 
 def is_study(path: Path) -> bool:

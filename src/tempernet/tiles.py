@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import os
 import platform
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -111,8 +112,13 @@ def _read_tile(path: Path, most: int) -> int | None:
 
 
 def cache_folder() -> Path:
-    """Where this user's programs keep what can be made again."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tempernet"
+    """Where this user's programs keep what can be made again; a user without a home has the folder for such files."""
+    if given := os.environ.get("XDG_CACHE_HOME"):
+        return Path(given) / "tempernet"
+    try:
+        return Path.home() / ".cache" / "tempernet"
+    except RuntimeError:
+        return Path(tempfile.gettempdir()) / "tempernet"
 
 
 def _processor() -> str:

@@ -83,3 +83,9 @@ def test_of_two_that_measure_at_once_both_take_the_first(cache: Path, monkeypatc
 def test_without_a_home_of_its_own_the_cache_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME")
     assert tiles.cache_folder() == Path.home() / ".cache" / "tempernet"
+
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    assert tiles.cache_folder().is_absolute()

@@ -8,7 +8,6 @@ outgrow a device; a function then sums over it with `jax.lax.psum(..., DATA)`.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -146,40 +145,37 @@ def make_mesh(num_devices: int | None = None, data_devices: int = 1) -> Mesh:
 
 
 def over_replicas(
-    fn: Callable[..., Any], layout: Layout, specs: Any, length_fn: Callable[[Any], Array] | None = None
+    fn: Callable[..., Any],
+    layout: Layout,
+    specs: Any,
+    *,
+    tile_fn: Callable[[Any], Any] | None = None,
+    length_fn: Callable[[Any], Array] | None = None,
 ) -> Callable[..., Any]:
     """Map `fn(replica_arguments, data)` over the leading axis of its first argument.
 
     Devices by `shard_map`, tiles by `lax.map`, replicas of a tile by `vmap`. Each device sees the part of `data`
-    that its partition `specs` give it. With `length_fn(replicas)`, how much work each has to do, a device puts its
-    replicas of like lengths into the same tiles, and `fn(replica_arguments, data, longest)` is told the most of its
-    tile.
+    that its partition `specs` give it. With `tile_fn(replicas)`, what the replicas of a tile have in common, `fn` is
+    given that as a third argument. With `length_fn(replicas)`, how much work each has to do, a device puts its
+    replicas of like lengths into the same tiles.
     """
     tiles, tile = layout.tiles, layout.tile
 
-    def split(tree: Any) -> Any:
-        return jax.tree.map(lambda a: a.reshape(tiles, tile, *a.shape[1:]), tree)
+    def on_device(replicas: Any, data: Any) -> Any:
+        def one_tile(some: Any) -> Any:
+            common = () if tile_fn is None else (tile_fn(some),)
+            return jax.vmap(lambda one: fn(one, data, *common))(some)
 
-    def joined(tree: Any) -> Any:
-        return jax.tree.map(lambda a: a.reshape(tiles * tile, *a.shape[2:]), tree)
+        def in_tiles(replicas: Any) -> Any:
+            split = jax.tree.map(lambda a: a.reshape(tiles, tile, *a.shape[1:]), replicas)
+            return jax.tree.map(lambda a: a.reshape(tiles * tile, *a.shape[2:]), jax.lax.map(one_tile, split))
 
-    def alike(replicas: Any, data: Any) -> Any:
-        return joined(jax.lax.map(lambda some: jax.vmap(lambda one: fn(one, data))(some), split(replicas)))
-
-    def by_length(length_fn: Callable[[Any], Array], replicas: Any, data: Any) -> Any:
-        lengths = length_fn(replicas)
-        order = jnp.argsort(lengths)
-
-        def one_tile(given: tuple[Any, Array]) -> Any:
-            some, longest = given
-            return jax.vmap(lambda one: fn(one, data, longest))(some)
-
-        ordered = jax.tree.map(lambda a: a[order], replicas)
-        done = joined(jax.lax.map(one_tile, (split(ordered), split(lengths[order]).max(axis=1))))
+        if length_fn is None:
+            return in_tiles(replicas)
+        order = jnp.argsort(length_fn(replicas))
+        done = in_tiles(jax.tree.map(lambda a: a[order], replicas))
         back = jnp.argsort(order)
         return jax.tree.map(lambda a: a[back], done)
-
-    on_device = alike if length_fn is None else functools.partial(by_length, length_fn)
 
     replica = PartitionSpec(REPLICA)
     return jax.shard_map(on_device, mesh=layout.mesh, in_specs=(replica, specs), out_specs=replica, check_vma=False)

@@ -17,6 +17,7 @@ from tempernet.exchange import SwapInfo, SweepFn
 from tempernet.hmc import Info, Kernel, Steps, select
 from tempernet.integrator import Point
 from tempernet.mesh import Layout, over_replicas
+from tempernet.networks import Weights
 from tempernet.paths import DrawFn
 
 
@@ -73,7 +74,13 @@ def make_round(
     `of_copies` is what each copy's terms have of their own (see `paths.Path`). With `own_lengths` every rung's
     trajectories have its own number of steps.
     """
-    move = over_replicas(_advance(kernel_fn, draw_fn), layout, specs, _num_steps if own_lengths else None)
+    move = over_replicas(
+        _advance(kernel_fn, draw_fn, own_lengths=own_lengths),
+        layout,
+        specs,
+        tile_fn=_in_common,
+        length_fn=_num_steps if own_lengths else None,
+    )
     replicas = layout.num_replicas
 
     def round_fn(key: Array, state: State, rungs: Rungs, data: Any) -> tuple[State, Record]:
@@ -109,21 +116,48 @@ _Replica = tuple[Array, Point, Rungs, Any]
 """Key, point, what belongs to its rung, and what its copy has of its own."""
 
 
+class _Tile(NamedTuple):
+    """What decides for all replicas of a tile: the most steps, and whether any sits at an exact rung."""
+
+    longest: Array
+    exact: Array
+
+
 def _num_steps(replicas: _Replica) -> Array:
     return replicas[2].num_steps
 
 
-def _advance(kernel_fn: KernelFn, draw_fn: DrawFn | None) -> Callable[..., tuple[Point, Array, Info]]:
-    def advance(replica: _Replica, data: Any, longest: Array | None = None) -> tuple[Point, Array, Info]:
+def _in_common(replicas: _Replica) -> _Tile:
+    rungs = replicas[2]
+    return _Tile(rungs.num_steps.max(), rungs.exact.any())
+
+
+def _advance(
+    kernel_fn: KernelFn, draw_fn: DrawFn | None, *, own_lengths: bool
+) -> Callable[..., tuple[Point, Array, Info]]:
+    def advance(replica: _Replica, data: Any, tile: _Tile) -> tuple[Point, Array, Info]:
         key, point, rung, own = replica
         kernel = kernel_fn(data, own)
-        steps = None if longest is None else Steps(rung.num_steps, longest)
+        steps = Steps(rung.num_steps, tile.longest) if own_lengths else None
         point, info = kernel.trajectories(key, point, rung.coefficients, rung.step_sizes, steps)
         if draw_fn is not None:
-            drawn = kernel.evaluate_fn(draw_fn(jax.random.fold_in(key, kernel.dynamics.num_trajectories)))
-            finite = jnp.isfinite(drawn.energy)
-            point = select(rung.exact & finite, drawn, point)
-            info = info._replace(nonfinite=info.nonfinite + (rung.exact & ~finite).astype(jnp.int32))
+            draw_key = jax.random.fold_in(key, kernel.dynamics.num_trajectories)
+            # Decided for the tile as a whole, so that tiles without an exact rung are spared the draws.
+            point, info = jax.lax.cond(
+                tile.exact,
+                lambda *moved: _drawn(kernel, draw_fn(draw_key), rung.exact, *moved),
+                lambda *moved: moved,
+                point,
+                info,
+            )
         return point, kernel.terms_fn(point.weights, point.energy), info
 
     return advance
+
+
+def _drawn(kernel: Kernel, weights: Weights, exact: Array, point: Point, info: Info) -> tuple[Point, Info]:
+    """At an exact rung, these weights in place of where the trajectories led."""
+    drawn = kernel.evaluate_fn(weights)
+    finite = jnp.isfinite(drawn.energy)
+    nonfinite = info.nonfinite + (exact & ~finite).astype(jnp.int32)
+    return select(exact & finite, drawn, point), info._replace(nonfinite=nonfinite)

@@ -31,6 +31,8 @@ REPLICAS_TIMED = 16
 FIRST_TILE = 8
 TILES_BY_LENGTH = 8
 """Tiles a device of an energy that is not timed, where replicas of like lengths share one."""
+LONGEST = 3
+"""Trajectories of the coldest rung in units of the mean, where every rung has its own length."""
 REPEATS = 5
 
 
@@ -51,8 +53,9 @@ def fastest_tile(
     """The tile that advances a replica fastest, all devices working at once, as this machine has measured it first.
 
     `trajectory_fn(weights, data)` is a short piece of the work of one replica. From a tile of 8, larger ones are
-    tried while they are faster, or else smaller ones. With `by_length` a tile runs as long as its longest replica:
-    lengths that fall evenly from twice the mean to 0 make n tiles a device 1 + 1/n times the mean.
+    tried while they are faster, or else smaller ones. With `by_length` a tile runs as long as its longest replica, and
+    the others wait: of n tiles a device, lengths from 0 to a times the mean make it 1 + a/2n times the mean, whatever
+    their density in between; the ladders of sweeps and evidences have a near 3.
     """
     devices = layout.mesh.shape[REPLICA]
     share = -(-layout.num_replicas // devices)
@@ -60,7 +63,7 @@ def fastest_tile(
     def seconds(tile: int) -> float:
         tiles = max(1, min(REPLICAS_TIMED, share) // tile)
         trial = replace(layout, num_replicas=tiles * tile * devices, tile=tile)
-        waiting = tile / share if by_length else 0.0
+        waiting = 0.5 * LONGEST * tile / share if by_length else 0.0
         return (1 + waiting) * _seconds_a_replica(trajectory_fn, like, trial, data, specs)
 
     one_each = replace(layout, num_replicas=devices, tile=1)

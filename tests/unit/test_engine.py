@@ -178,6 +178,30 @@ def test_own_lengths_give_the_same_numbers_in_any_tiles_and_on_any_devices(start
         assert_close(run(engine_of(dynamics=FAR, **options), starts), one)
 
 
+@pytest.mark.parametrize(("tile", "tiles"), [(1, 2), (2, 2), (3, 2), (6, 1)])
+def test_only_tiles_with_an_exact_rung_draw(tile: int, tiles: int, starts: Any) -> None:
+    """Of two copies of three rungs, one of them exact; no number depends on the tiles."""
+    drawn: list[int] = []
+
+    def draw(key: Any) -> Any:
+        jax.debug.callback(lambda: drawn.append(1))
+        return TARGET.prior.draw(key)
+
+    path = replace(temperature_path([0.5, 1.0, np.inf]), draw_fn=draw)
+    engine = Engine(TARGET, path, copies=2, dynamics=SHORT, devices=1, seed=3, tile=tile)
+    state, rungs = engine.start(starts), engine.rungs(STEPS)
+    at_exact = np.asarray(state.replica_at)[:, -1]
+    state, record = jax.block_until_ready(engine.round(state, rungs))
+    jax.effects_barrier()
+    assert len(drawn) == tiles
+    plain = Engine(TARGET, replace(path, draw_fn=None), copies=2, dynamics=SHORT, devices=1, seed=3, tile=2)
+    expected, same = plain.round(plain.start(starts), rungs)
+    assert_close(record, jax.device_get(same))
+    rows = np.arange(2) * 3 + at_exact
+    assert_close(*(jax.tree.map(lambda leaf: leaf[rows], s.point.weights) for s in (state, expected)))
+    assert not np.allclose(record.phi[0, -1], record.phi[1, -1])
+
+
 def test_scores_are_in_the_order_of_rungs(engine: Engine, starts: Any) -> None:
     state = engine.start(starts)
     for _ in range(3):

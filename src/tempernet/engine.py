@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import jax
@@ -139,7 +138,7 @@ class Engine:
                 f"a start needs weights of {self.num_replicas} replicas on the leading axis, got {leading}"
             )
         self._must_hold(
-            jax.vmap(self.target.prior.contains)(weights),
+            jax.jit(jax.vmap(self.target.prior.contains))(weights),
             ConfigError,
             "lie outside the prior's box; widen the box or start from other weights",
         )
@@ -150,7 +149,7 @@ class Engine:
             "have an energy that is not finite; check the data and the energy function at these weights",
         )
         self._must_hold(
-            jnp.isfinite(self._potentials(point))[: self.num_replicas],
+            jnp.isfinite(jax.jit(self._potentials)(point))[: self.num_replicas],
             NumericsError,
             "have an energy that divided by the temperature is too large for its type; scale the energy down",
         )
@@ -169,7 +168,8 @@ class Engine:
 
     def round(self, state: State, rungs: Rungs) -> tuple[State, Record]:
         """One round: N_traj trajectories of every replica, then one exchange sweep."""
-        return self._main_round(self._key(TRAJECTORY), self._placed(state), rungs, self._data)
+        number = jnp.int32(self.dynamics.num_trajectories)
+        return self._round(self._key(TRAJECTORY), self._placed(state), rungs, number, self._data)
 
     def tune(self, state: State, rungs: Rungs, tuning: Tuning | None = None) -> tuple[State, Rungs, np.ndarray]:
         """Find step sizes for every rung; returns (state, rungs, measured acceptance (K,)).
@@ -178,7 +178,7 @@ class Engine:
         state given, or take the one returned as so much burn-in.
         """
         tuning = tuning or Tuning()
-        key = jax.random.fold_in(self._key(TUNING), state.round)
+        key = jax.random.fold_in(self._key(TUNING), int(state.round))
         moving = self._placed(state._replace(round=jnp.int32(0)))
 
         def with_steps(step_sizes: np.ndarray) -> Rungs:
@@ -190,7 +190,8 @@ class Engine:
 
         def measure(step_sizes: np.ndarray) -> np.ndarray:
             nonlocal moving, fates
-            moving, record = self._tuning_round(key, moving, with_steps(step_sizes), self._data)
+            moved, record = self._round(key, moving, with_steps(step_sizes), jnp.int32(1), self._data)
+            moving = moved._replace(replica_at=moving.replica_at)
             fates += [np.asarray(count).sum(axis=0) for count in (record.info.accepted, record.info.nonfinite)]
             return np.asarray(record.info.acceptance, np.float64).mean(axis=0)
 
@@ -219,8 +220,8 @@ class Engine:
         They accepted nothing, or only steps too small to change a weight: the energy next to them is no number, or its
         gradient is wrong. `fates` are the trajectories of each rung that were accepted and that were not finite.
         """
-        moved = [jnp.any((a != b).reshape(len(a), -1), axis=1) for a, b in zip(*_leaves(before, after), strict=True)]
-        by_replica = np.any(moved, axis=0)[: self.num_replicas].reshape(self.copies, self.num_rungs)
+        moved = np.asarray(_differ(before.point.weights, after.point.weights))
+        by_replica = moved[: self.num_replicas].reshape(self.copies, self.num_rungs)
         frozen = ~np.asarray(by_rung(jnp.asarray(by_replica), before.replica_at)).any(axis=0)
         accepted, nonfinite = fates
         bad = np.flatnonzero(frozen & walks & ((accepted > 0) | unsettled))
@@ -300,14 +301,6 @@ class Engine:
         return jax.jit(over_replicas(self._evaluate, self.layout, self._specs))
 
     @functools.cached_property
-    def _main_round(self) -> RoundFn:
-        return self._compiled_round(self.dynamics, self.exchange)
-
-    @functools.cached_property
-    def _tuning_round(self) -> RoundFn:
-        return self._compiled_round(replace(self.dynamics, num_trajectories=1), "none")
-
-    @functools.cached_property
     def _score(self) -> Callable[[Weights, Batch], Score]:
         return self._compiled_score(score_fn)
 
@@ -341,7 +334,10 @@ class Engine:
             self._minimisers[minimiser] = jax.jit(over_replicas(run, self.layout, self._specs))
         return self._minimisers[minimiser]
 
-    def _compiled_round(self, dynamics: Dynamics, exchange: str) -> RoundFn:
+    @functools.cached_property
+    def _round(self) -> RoundFn:
+        """One program for rounds and for tuning, which makes one trajectory a round and undoes the exchange."""
+
         def kernel_fn(data: Any, own: Any) -> Kernel:
             def evaluate_fn(weights: Weights) -> Point:
                 return self._evaluate(weights, data)
@@ -349,10 +345,10 @@ class Engine:
             def terms_fn(weights: Weights, energy: Array) -> Array:
                 return self.path.terms_fn(weights, energy, own)
 
-            return Kernel(evaluate_fn, terms_fn, self.target.prior, self.masses, dynamics)
+            return Kernel(evaluate_fn, terms_fn, self.target.prior, self.masses, self.dynamics)
 
         draw_fn = (self.path.draw_fn or self.target.prior.draw) if self.path.exact.any() else None
-        sweep_fn, own = SWEEPS[exchange], self.path.of_copies
+        sweep_fn, own = SWEEPS[self.exchange], self.path.of_copies
         lengths = self._own_lengths
         round_fn = make_round(
             kernel_fn, sweep_fn, self.layout, self.copies, self._specs, draw_fn, own, own_lengths=lengths
@@ -360,7 +356,13 @@ class Engine:
         everywhere = self.layout.everywhere
         return jax.jit(
             round_fn,
-            in_shardings=(everywhere, self._state_shardings, everywhere, self.layout.shardings(self._specs)),
+            in_shardings=(
+                everywhere,
+                self._state_shardings,
+                everywhere,
+                everywhere,
+                self.layout.shardings(self._specs),
+            ),
             out_shardings=(self._state_shardings, everywhere),
         )
 
@@ -420,11 +422,15 @@ def _masses(target: Target, masses: Any) -> Weights:
     return per_leaf("masses", masses, target.prior.like)
 
 
+@jax.jit
 def _all_finite(tree: Any) -> Array:
     """Whether all numbers of each replica (leading axis) are finite."""
     leaves = [jnp.isfinite(leaf).reshape(len(leaf), -1).all(axis=1) for leaf in jax.tree.leaves(tree)]
     return jnp.stack(leaves).all(axis=0)
 
 
-def _leaves(*states: State) -> list[list[Array]]:
-    return [jax.tree.leaves(state.point.weights) for state in states]
+@jax.jit
+def _differ(before: Weights, after: Weights) -> Array:
+    """Whether any weight of each replica (leading axis) differs."""
+    changed = jax.tree.map(lambda a, b: (a != b).reshape(len(a), -1).any(axis=1), before, after)
+    return jnp.stack(jax.tree.leaves(changed)).any(axis=0)

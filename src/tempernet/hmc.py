@@ -145,10 +145,15 @@ class Kernel:
         return select(accept, end, point), info
 
     def trajectories(
-        self, key: Array, point: Point, coefficients: Array, step_size: Array, steps: Steps | None = None
+        self,
+        key: Array,
+        point: Point,
+        coefficients: Array,
+        step_size: Array,
+        number: int | Array,
+        steps: Steps | None = None,
     ) -> tuple[Point, Info]:
-        """N_traj trajectories in sequence; the counts are sums over them and `acceptance` is their mean."""
-        number = self.dynamics.num_trajectories
+        """`number` trajectories in sequence; the counts are sums over them and `acceptance` is their mean."""
 
         def body(i: Array, carry: tuple[Point, Info]) -> tuple[Point, Info]:
             point, total = carry
@@ -157,7 +162,8 @@ class Kernel:
 
         none = Info(jnp.zeros_like(point.energy), *(jnp.int32(0),) * 3)
         point, total = jax.lax.fori_loop(0, number, body, (point, none))
-        return point, total._replace(acceptance=total.acceptance / number)
+        mean = total.acceptance / jnp.asarray(number, total.acceptance.dtype)
+        return point, total._replace(acceptance=mean)
 
 
 def draw_momentum(key: Array, weights: Weights, masses: Weights) -> Weights:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.sharding import PartitionSpec
 
 from tempernet.exchange import SwapInfo, SweepFn
 from tempernet.hmc import Info, Kernel, Steps, select
@@ -53,8 +54,8 @@ class Record(NamedTuple):
 
 KernelFn = Callable[[Any, Any], Kernel]
 """The data that a device sees, what the replica's copy has of its own -> the kernel that moves a replica."""
-RoundFn = Callable[[Array, State, Rungs, Any], tuple[State, Record]]
-"""(key, state, rungs, data) -> (state, record)."""
+RoundFn = Callable[[Array, State, Rungs, Array, Any], tuple[State, Record]]
+"""(key, state, rungs, number of trajectories, data) -> (state, record)."""
 
 
 def make_round(
@@ -77,13 +78,13 @@ def make_round(
     move = over_replicas(
         _advance(kernel_fn, draw_fn, own_lengths=own_lengths),
         layout,
-        specs,
+        (specs, PartitionSpec()),
         tile_fn=_in_common,
         length_fn=_num_steps if own_lengths else None,
     )
     replicas = layout.num_replicas
 
-    def round_fn(key: Array, state: State, rungs: Rungs, data: Any) -> tuple[State, Record]:
+    def round_fn(key: Array, state: State, rungs: Rungs, num_trajectories: Array, data: Any) -> tuple[State, Record]:
         trajectory_key, exchange_key = jax.random.split(jax.random.fold_in(key, state.round))
         ids = jnp.arange(layout.padded, dtype=jnp.int32)
         keys = jax.vmap(lambda replica: jax.random.fold_in(trajectory_key, replica))(ids)
@@ -92,7 +93,7 @@ def make_round(
         copy_of = jnp.minimum(ids, replicas - 1) // (replicas // copies)
         own = jax.tree.map(lambda leaf: jnp.asarray(leaf)[copy_of], of_copies)
         at_rung = jax.tree.map(lambda leaf: leaf[rung_of], rungs)
-        point, phi, info = move((keys, state.point, at_rung, own), data)
+        point, phi, info = move((keys, state.point, at_rung, own), (data, num_trajectories))
         phi, info = jax.tree.map(lambda leaf: leaf[:replicas].reshape(copies, -1, *leaf.shape[1:]), (phi, info))
 
         def sweep(copy: Array, replica_at: Array, terms: Array) -> tuple[Array, SwapInfo]:
@@ -135,13 +136,14 @@ def _in_common(replicas: _Replica) -> _Tile:
 def _advance(
     kernel_fn: KernelFn, draw_fn: DrawFn | None, *, own_lengths: bool
 ) -> Callable[..., tuple[Point, Array, Info]]:
-    def advance(replica: _Replica, data: Any, tile: _Tile) -> tuple[Point, Array, Info]:
+    def advance(replica: _Replica, given: tuple[Any, Array], tile: _Tile) -> tuple[Point, Array, Info]:
         key, point, rung, own = replica
+        data, number = given
         kernel = kernel_fn(data, own)
         steps = Steps(rung.num_steps, tile.longest) if own_lengths else None
-        point, info = kernel.trajectories(key, point, rung.coefficients, rung.step_sizes, steps)
+        point, info = kernel.trajectories(key, point, rung.coefficients, rung.step_sizes, number, steps)
         if draw_fn is not None:
-            draw_key = jax.random.fold_in(key, kernel.dynamics.num_trajectories)
+            draw_key = jax.random.fold_in(key, number)
             # Decided for the tile as a whole, so that tiles without an exact rung are spared the draws.
             point, info = jax.lax.cond(
                 tile.exact,

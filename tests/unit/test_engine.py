@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tempernet import MLP, Dynamics, Engine, Target, Tuning, UniformBox, hold_out, temperature_path
+from tempernet import MLP, Dynamics, Engine, Target, UniformBox, hold_out, temperature_path
 from tempernet.data import Examples
 from tempernet.rounds import Record, State
 
@@ -90,7 +90,7 @@ def test_any_number_of_devices_gives_the_same_numbers(devices: int, plain: Any, 
     assert engine.layout.mesh.size == devices
     assert_close(run(engine, starts), plain)
     # Three rounds, the first from a fresh state, are one compilation.
-    compiled: Any = engine._main_round
+    compiled: Any = engine._round
     assert compiled._cache_size() == 1
 
 
@@ -311,19 +311,14 @@ def test_tuning_brings_every_rung_into_the_window_from_far_away(at_rest: tuple[E
         np.testing.assert_allclose(np.mean(records, axis=(0, 1))[:3], 0.65, atol=0.05 + 3 * 0.012)
 
 
-def test_tuning_is_compiled_once(
-    at_rest: tuple[Engine, State], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    engine, state = at_rest
-    # Compile anew, for this test alone; later ones get the shared compilation back.
-    monkeypatch.setitem(
-        engine.__dict__,
-        "_tuning_round",
-        engine._compiled_round(replace(engine.dynamics, num_trajectories=1), "none"),
-    )
-    settings = Tuning(search_trajectories=1, check_trajectories=1, max_checks=1)
+def test_tuning_and_rounds_are_one_program(starts: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Tuning makes one trajectory a round, and nothing is exchanged."""
+    engine = engine_of()
     with jax.log_compiles():
-        engine.tune(state, engine.rungs(0.1), settings)
+        state, rungs, _ = engine.tune(engine.start(starts), engine.rungs(0.1))
+        np.testing.assert_array_equal(state.replica_at, [[0, 1, 2]] * 2)
+        _, record = engine.round(state, rungs)
+    assert int(record.info.accepted.max()) == SHORT.num_trajectories == 2
     assert len([message for message in caplog.messages if "Compiling jit(round_fn)" in message]) == 1
 
 

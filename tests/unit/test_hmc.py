@@ -30,7 +30,7 @@ def evaluator(energy_fn: Callable[[Any], Array]) -> Callable[[Any], Point]:
 
 
 def kernel_of(energy_fn: Callable[[Any], Array], prior: Prior = BOX, masses: Any = ONE, **dynamics: Any) -> Kernel:
-    settings = Dynamics(**{"num_steps": 2, "num_trajectories": 6, "jitter": 0.0, **dynamics})
+    settings = Dynamics(**{"num_steps": 2, "jitter": 0.0, **dynamics})
     return Kernel(evaluator(energy_fn), TERMS, prior, masses, settings)
 
 
@@ -43,10 +43,10 @@ def six_trajectories(walls: Any, half_width: float) -> Any:
             away = jnp.sum(jnp.abs(w)) > 0.1
             return Point(w, jnp.where(away, energy, 0), jnp.where(away, slope, jnp.zeros(DIMENSION)))
 
-        dynamics = Dynamics(num_steps=2, num_trajectories=6, walls=walls)
+        dynamics = Dynamics(num_steps=2, walls=walls)
         kernel = Kernel(evaluate_fn, TERMS, UniformBox(half_width, LIKE), ONE, dynamics)
         start = evaluate_fn(jnp.zeros(DIMENSION))
-        end, info = kernel.trajectories(jax.random.key(0), start, coefficient[None], jnp.float32(1.0))
+        end, info = kernel.trajectories(jax.random.key(0), start, coefficient[None], jnp.float32(1.0), 6)
         return start, end, info
 
     return jax.jit(fn)
@@ -248,7 +248,7 @@ def test_trajectories_are_single_ones_in_sequence() -> None:
     arguments = (jnp.array([1.0]), jnp.float32(0.7))
     key = jax.random.key(11)
     start = kernel.evaluate_fn(jnp.full(DIMENSION, 0.5))
-    end, total = jax.jit(kernel.trajectories)(key, start, *arguments)
+    end, total = jax.jit(kernel.trajectories)(key, start, *arguments, 6)
     one = jax.jit(kernel.trajectory)
     point, infos = start, []
     for i in range(6):
@@ -262,9 +262,9 @@ def test_trajectories_are_single_ones_in_sequence() -> None:
 
 
 def test_reflecting_walls_keep_a_replica_in_a_narrow_box() -> None:
-    kernel = kernel_of(lambda w: jnp.sum(w), UniformBox(0.05, LIKE), num_steps=4, num_trajectories=20)
+    kernel = kernel_of(lambda w: jnp.sum(w), UniformBox(0.05, LIKE), num_steps=4)
     start = kernel.evaluate_fn(jnp.zeros(DIMENSION))
-    end, info = jax.jit(kernel.trajectories)(jax.random.key(0), start, jnp.array([1.0]), jnp.float32(0.3))
+    end, info = jax.jit(kernel.trajectories)(jax.random.key(0), start, jnp.array([1.0]), jnp.float32(0.3), 20)
     assert int(info.wall_rejections) == 0
     assert int(info.accepted) > 0
     assert bool(kernel.prior.contains(end.weights))

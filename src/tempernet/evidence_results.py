@@ -22,7 +22,7 @@ from tempernet import evidence
 from tempernet.config import EvidenceSettings, SamplingSettings, TaskSettings
 from tempernet.errors import ConfigError, StoreError
 from tempernet.evidence import HEADLINE, LogRatio, PathSamples
-from tempernet.flow import Flow
+from tempernet.flow import Flow, freedom
 from tempernet.ladders import Barrier, measure_barrier
 from tempernet.paths import Centre, bridge_path, temperature_path
 from tempernet.paths import Path as RungPath
@@ -49,6 +49,8 @@ class Recorded:
     swap_rate: np.ndarray
     """(K-1,), NaN without exchange."""
     round_trips: int
+    freedom: float
+    """Of the replicas (see `flow.freedom`), NaN without exchange."""
     apart: bool = False
     """Whether each copy has a path of its own."""
 
@@ -350,13 +352,12 @@ def _from_rounds(path: Path, settings: Any, folder: RunFolder, parameter: str, k
     swaps, attempts = (
         rows[name][burn_in:, :, which[:-1]].sum(axis=(0, 1)) for name in ("swap_probability", "swap_attempts")
     )
-    flow = Flow(*rows["replica"].shape[1:])
-    for row in rows["replica"][burn_in:]:
-        flow.update(row)
+    replica = rows["replica"][burn_in:]
     with np.errstate(invalid="ignore"):
         swap_rate = swaps / attempts
     samples = PathSamples(rungs.coefficients, phi)
-    return Recorded(rungs, samples, known, squares, swap_rate, int(flow.round_trips.sum()))
+    round_trips = int(Flow.of(replica).round_trips.sum())
+    return Recorded(rungs, samples, known, squares, swap_rate, round_trips, freedom(replica))
 
 
 def _from_sequence(path: Path, settings: EvidenceSettings, folder: RunFolder, known: np.ndarray) -> Recorded:
@@ -374,7 +375,8 @@ def _from_sequence(path: Path, settings: EvidenceSettings, folder: RunFolder, kn
     rungs = bridge_path(rows["lambda"][::rounds], NO_CENTRE)
     phi = np.stack([by_copy(rows[name]) for name in rungs.terms], axis=-1)
     none = np.full(num - 1, np.nan)
-    return Recorded(rungs, PathSamples(rungs.coefficients, phi), known, by_copy(rows["mean_squares"]), none, 0, True)
+    samples, squares = PathSamples(rungs.coefficients, phi), by_copy(rows["mean_squares"])
+    return Recorded(rungs, samples, known, squares, none, 0, np.nan, True)
 
 
 def _from_posterior(path: Path, temperatures: np.ndarray) -> np.ndarray:
@@ -396,6 +398,7 @@ def _verdict(recorded: Recorded, settings: SamplingSettings) -> Verdict:
     return judge(
         observables,
         recorded.round_trips,
+        recorded.freedom,
         exchanging=settings.dynamics.exchange != "none",
         started_apart=settings.start.weights == "apart",
         noun="rungs",

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 import numpy as np
 
 COLD, HOT = 1, 2
+LAGS = 10, 40
+"""Rounds over which `freedom` compares how far replicas get."""
 
 
 class Flow:
@@ -26,6 +28,14 @@ class Flow:
         self.down = np.zeros(copies, np.int64)
         self.from_hot = np.zeros(rungs, np.int64)
         self.from_cold = np.zeros(rungs, np.int64)
+
+    @classmethod
+    def of(cls, replica: np.ndarray) -> Flow:
+        """Of all rounds of a record (rounds, copies, K)."""
+        flow = cls(*replica.shape[1:])
+        for row in replica:
+            flow.update(row)
+        return flow
 
     def update(self, replica: np.ndarray) -> None:
         """One round: `replica` (copies, K) is who sits at each rung."""
@@ -61,3 +71,22 @@ class Flow:
         """From a checkpoint."""
         for name, value in vars(self).items():
             value[...] = arrays[f"flow_{name}"]
+
+
+def freedom(replica: np.ndarray) -> float:
+    """The power of time by which replicas spread over the rungs, from a record (rounds, copies, K) of who sat where.
+
+    Replicas that forget within a round diffuse: mean square displacement in proportion to time, a power of 1. Those
+    that remember what they are turn back to the rungs they came from, however often they swap, and it is near 0. NaN
+    if the record is too short to tell, or the ladder so short that its ends tell instead.
+    """
+    short, long = LAGS
+    rounds, _, rungs = replica.shape
+    if rounds < 4 * long:
+        return np.nan
+    rung = np.argsort(replica, axis=2)
+    near, far = (np.mean(np.square(rung[lag:] - rung[:-lag], dtype=np.float64)) for lag in LAGS)
+    # Replicas that are anywhere have (K^2 - 1) / 6.
+    if not 0 < far < rungs**2 / 12:
+        return np.nan
+    return float(np.log(far / near) / np.log(long / short))

@@ -18,7 +18,7 @@ import xarray
 from tempernet import config
 from tempernet.config import Settings
 from tempernet.errors import StoreError
-from tempernet.flow import Flow
+from tempernet.flow import Flow, freedom
 from tempernet.ladders import Barrier, measure_barrier
 from tempernet.paths import temperature_path
 from tempernet.statistics import Estimate, average
@@ -89,8 +89,9 @@ def load(path: Path) -> Results:
     for outdated in folder.outdated(checkpoint) if checkpoint else []:
         raise StoreError(f"{outdated}; put the last one back")
     finished = bool(checkpoint and checkpoint.meta["finished"])
-    flow = _flow(series)
-    verdict = _verdict(series, settings, int(flow.round_trips.sum()))
+    replica = counting["replica"]
+    flow = Flow.of(replica)
+    verdict = _verdict(series, settings, int(flow.round_trips.sum()), freedom(replica))
     summary = summarise(series, provenance, verdict)
     if checkpoint and checkpoint.meta["scores"]:
         summary = summary.merge(
@@ -332,14 +333,7 @@ def _burn_in(rows: dict[str, np.ndarray]) -> xarray.Dataset:
     return xarray.Dataset(variables)
 
 
-def _flow(series: xarray.Dataset) -> Flow:
-    flow = Flow(series.sizes["copy"], series.sizes["temperature"])
-    for row in np.moveaxis(series.replica.values, 1, 0):
-        flow.update(row)
-    return flow
-
-
-def _verdict(series: xarray.Dataset, settings: Settings, round_trips: int) -> Verdict:
+def _verdict(series: xarray.Dataset, settings: Settings, round_trips: int, free: float) -> Verdict:
     observables = {"the energy": series.energy.values}
     for layer in range(series.sizes["layer"]):
         observables[f"the mean square weight of layer {layer + 1}"] = series.mean_square.values[..., layer]
@@ -350,6 +344,7 @@ def _verdict(series: xarray.Dataset, settings: Settings, round_trips: int) -> Ve
     return judge(
         observables,
         round_trips,
+        free,
         exchanging=settings.dynamics.exchange != "none",
         started_apart=settings.start.weights == "apart",
     )

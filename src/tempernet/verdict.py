@@ -19,6 +19,8 @@ MAX_DRIFT = 4.0
 """Standard errors between the halves; of hundreds of tests none should pass this by chance."""
 MIN_ESS = 10.0
 """Effective draws a copy, of every observable."""
+MIN_FREEDOM = 0.6
+"""Below it, replicas without round trips are held back by their memory, and not by the ladder."""
 MIN_DRAWS = 8
 """Draws a copy below which the halves say nothing."""
 KINDS = ("R-hat", "drift", "ESS", "no round trips", "too short", "not finite")
@@ -59,6 +61,7 @@ class Verdict(NamedTuple):
 def judge(
     observables: Mapping[str, np.ndarray],
     round_trips: int,
+    freedom: float = np.nan,
     *,
     exchanging: bool = True,
     started_apart: bool = True,
@@ -66,7 +69,8 @@ def judge(
 ) -> Verdict:
     """Judge a run by its `observables`, name -> (copies, draws, K); draws need not be the same for all.
 
-    `round_trips` is how often replicas crossed the ladder and others crossed back, over all copies (see `flow`).
+    `round_trips` is how often replicas crossed the ladder and others crossed back, over all copies, and `freedom` the
+    power of time by which they spread (see `flow`).
     """
     names = list(observables)
     copies, _, rungs = next(iter(observables.values())).shape
@@ -86,7 +90,7 @@ def judge(
     return Verdict(
         equilibrated=np.array([not found for found in reasons]),
         reasons=reasons,
-        advice=_advice(reasons, copies, started_apart),
+        advice=_advice(reasons, copies, started_apart, freedom),
         # What cannot be told is the worst there is.
         rhat=np.nan_to_num(rhat, nan=np.inf, posinf=np.inf).max(axis=0),
         ess=np.nan_to_num(ess, nan=0.0).min(axis=0),
@@ -125,7 +129,7 @@ def _reasons(
     return found
 
 
-def _advice(reasons: list[list[str]], copies: int, started_apart: bool) -> list[str]:
+def _advice(reasons: list[list[str]], copies: int, started_apart: bool, freedom: float) -> list[str]:
     kinds = {_kind(reason) for rung in reasons for reason in rung}
     advice = []
     if kinds & {"R-hat", "drift"}:
@@ -136,7 +140,12 @@ def _advice(reasons: list[list[str]], copies: int, started_apart: bool) -> list[
         advice.append("sample longer (run.rounds)")
     if "not finite" in kinds:
         advice.append("find out what is not finite: the data, the energy, or weights that run away")
-    if "no round trips" in kinds:
+    if "no round trips" in kinds and freedom < MIN_FREEDOM:
+        advice.append(
+            f"let replicas forget: they turn back to the rungs they came from (they spread as time^{freedom:.1f}, free "
+            "ones as time^1), which longer trajectories cure (dynamics.num_steps)"
+        )
+    elif "no round trips" in kinds:
         advice.append("let replicas travel: an adaptive ladder, more rungs (ladder.num or path.num), more rounds")
     if copies < 2:
         advice.append("run at least two copies (run.copies): one cannot disagree with itself")

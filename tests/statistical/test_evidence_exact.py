@@ -96,7 +96,7 @@ def regression() -> Case:
     target = Target.from_energy(
         lambda w: 0.5 * jnp.sum((yf - xf @ w) ** 2) / noise**2 + constant, Gaussian(1.0, shapes(3))
     )
-    return Case(target, float(truth), num=12)
+    return Case(target, float(truth), num=24)
 
 
 def two_weights_on_images() -> Case:

@@ -3,17 +3,13 @@
 import numpy as np
 import pytest
 
-from tempernet.flow import COLD, HOT, Flow
+from tempernet.flow import COLD, HOT, LAGS, Flow, freedom
 
 
 def followed(rounds: list[list[int]] | list[list[list[int]]]) -> Flow:
     """The flow after these rounds, each the replica at every rung, of one copy or of several."""
     array = np.array(rounds, np.int32)
-    array = array if array.ndim == 3 else array[:, None]
-    flow = Flow(*array.shape[1:])
-    for replica in array:
-        flow.update(replica)
-    return flow
+    return Flow.of(array if array.ndim == 3 else array[:, None])
 
 
 def test_a_replica_that_goes_up_and_comes_back_has_made_a_round_trip() -> None:
@@ -111,3 +107,45 @@ def test_what_is_saved_is_a_copy() -> None:
     saved = flow.arrays()
     flow.update(np.array([[0, 1, 2]]))
     assert not saved["flow_label"].any() and flow.arrays()["flow_label"].any()
+
+
+def swapping(rounds: int, rungs: int, memory: float, seed: int = 0) -> np.ndarray:
+    """Who sits where, (rounds, 2, rungs): neighbours swap at random, or as they remember.
+
+    A replica has a place of its own, and swaps that lead away from it are rarer, the more so the longer its `memory`.
+    """
+    random = np.random.default_rng(seed)
+    found = np.empty((rounds, 2, rungs), np.int32)
+    found[0] = np.arange(rungs)
+    for now in range(1, rounds):
+        for copy in range(2):
+            order = found[now - 1, copy].copy()
+            for left in range(now % 2, rungs - 1, 2):
+                one, other = order[left], order[left + 1]
+                against = memory * (other - one)
+                if random.uniform() < 0.6 / (1 + np.exp(against)):
+                    order[[left, left + 1]] = other, one
+            found[now, copy] = order
+    return found
+
+
+def test_replicas_that_forget_are_free() -> None:
+    assert freedom(swapping(600, 50, memory=0.0)) == pytest.approx(1.0, abs=0.15)
+
+
+def test_replicas_that_remember_are_not() -> None:
+    record = swapping(600, 50, memory=0.5)
+    assert freedom(record) < 0.4
+    # They swap nearly as often: swaps alone do not tell.
+    moves = np.diff(np.argsort(record, axis=2), axis=0)
+    free = np.diff(np.argsort(swapping(600, 50, memory=0.0), axis=2), axis=0)
+    assert np.abs(moves).mean() > 0.7 * np.abs(free).mean()
+
+
+def test_freedom_is_not_told_from_too_little() -> None:
+    record = swapping(600, 50, memory=0.0)
+    assert np.isnan(freedom(record[: 4 * LAGS[1] - 1]))
+    assert np.isnan(freedom(record[::20] * 0 + np.arange(50, dtype=np.int32)))
+    # On a short ladder replicas are anywhere after 40 rounds.
+    assert np.isnan(freedom(swapping(600, 4, memory=0.0)))
+    assert np.isnan(freedom(np.zeros((600, 2, 1), np.int32)))

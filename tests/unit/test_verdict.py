@@ -157,6 +157,13 @@ def advice(verdict: Verdict) -> str:
     return "\n".join(verdict.advice)
 
 
+def test_replicas_that_turn_back_are_told_to_forget() -> None:
+    held = judge(equilibrated(), 0, 0.4).advice
+    assert len(held) == 1 and "time^0.4" in held[0] and "dynamics.num_steps" in held[0]
+    assert judge(equilibrated(), 0, 0.8).advice == judge(equilibrated(), 0).advice != held
+    assert judge(equilibrated(), 1, 0.4).advice == []
+
+
 def test_advice_fits_the_fault() -> None:
     series = equilibrated()[SQUARE][..., FAULTY]
     drifting = judge(with_fault(SQUARE, series + 3 * series.std() * RAMP), 1)

@@ -106,6 +106,24 @@ def test_a_path_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:
         records.flush()
 
 
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "the disk is full: .*rounds needs 0.00 MB"),
+        (errno.EACCES, "Permission denied; check the folder and"),
+    ],
+)
+def test_a_folder_that_cannot_be_made_says_what_to_do(
+    number: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(Path, "mkdir", refuse)
+    with pytest.raises(StoreError, match=words):
+        files.make_folder(tmp_path / "rounds")
+
+
 def test_json_holds_arrays_and_what_is_not_finite_is_null(tmp_path: Path) -> None:
     value = {"a": np.array([1.5, np.nan]), 2: np.float32(0.5), "c": (np.bool_(True), -np.inf, np.int64(3)), "d": None}
     files.write_json(tmp_path / "x.json", cast(Any, value))

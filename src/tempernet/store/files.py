@@ -24,6 +24,9 @@ TEMPORARY = ".part"
 HASH = "sha256"
 MAX_TEXT = 64 * 2**20
 """Bytes of the largest JSON or TOML file that is read: those of a run are a thousand times smaller."""
+FULL_DISK = errno.ENOSPC, errno.EDQUOT
+FOLDER_SIZE = 4096
+"""Bytes that a new folder takes."""
 
 before_write: Callable[[Path, str], None] | None = None
 """For tests only: called as (path, point) before each step of a write, to fail or to kill the process there."""
@@ -71,7 +74,10 @@ def make_folder(path: Path) -> None:
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:
-        raise StoreError(f"cannot make the folder {path}: {_reason(error)}") from error
+        if error.errno in FULL_DISK:
+            raise StoreError(complaint(path, FOLDER_SIZE, error)) from error
+        what = f"cannot make the folder {path}: {_reason(error)}; check the folder and its permissions"
+        raise StoreError(what) from error
 
 
 def sha256(content: bytes) -> str:
@@ -250,17 +256,18 @@ def plain(value: Any) -> Any:
 
 def complaint(path: Path, size: int, error: OSError) -> str:
     """What went wrong with a write of `size` bytes, and what to do."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    needed = f"{math.ceil(size / 1e4) / 100:.2f} MB"
+    if error.errno in FULL_DISK:
         return (
-            f"the disk is full: {path} needs {size / 1e6:.2f} MB; free some space and continue the run, "
+            f"the disk is full: {path} needs {needed}; free some space and continue the run, "
             f"the last checkpoint is whole"
         )
     if error.errno == errno.EFBIG:
         return (
-            f"{path} needs {size / 1e6:.2f} MB, more than the limit on the size of a file (ulimit -f); raise it and "
+            f"{path} needs {needed}, more than the limit on the size of a file (ulimit -f); raise it and "
             f"continue the run, the last checkpoint is whole"
         )
-    return f"cannot write {path} ({size / 1e6:.2f} MB): {_reason(error)}; check the folder and its permissions"
+    return f"cannot write {path} ({needed}): {_reason(error)}; check the folder and its permissions"
 
 
 def _reason(error: OSError) -> str:

@@ -59,7 +59,7 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, point: str, mo
     path = tmp_path / "file"
     files.write_atomic(path, b"old")
     monkeypatch.setattr(files, "before_write", Interrupt(POINTS.index(point), OSError(errno.EIO, "broken disk")))
-    with pytest.raises(StoreError, match=r"cannot write .*file \(0\.00 MB\): broken disk"):
+    with pytest.raises(StoreError, match=r"cannot write .*file \(0\.01 MB\): broken disk"):
         files.write_atomic(path, b"new")
     # Once it is renamed, the new content is there, whole.
     assert path.read_bytes() == (b"new" if point == "folder" else b"old")
@@ -109,8 +109,8 @@ def test_a_path_that_cannot_be_written_is_a_store_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (errno.ENOSPC, "the disk is full: .*rounds needs 0.00 MB"),
-        (errno.EACCES, "Permission denied; check the folder and"),
+        (errno.ENOSPC, "the disk is full: .*rounds needs 0.01 MB; free some space"),
+        (errno.EACCES, "Permission denied; check the folder and its permissions"),
     ],
 )
 def test_a_folder_that_cannot_be_made_says_what_to_do(

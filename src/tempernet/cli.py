@@ -126,12 +126,12 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Choose between models by their evidences: Bayes factors and posterior probabilities."""
-    from tempernet import evidence_results, plots
+    from tempernet import comparison, evidence_results, plots
     from tempernet.evidence_terminal import show_comparison
     from tempernet.store import files
 
-    found = evidence_results.compare([evidence_results.load(run) for run in runs], _odds(prior_odds))
-    document = evidence_results.compare_document(found)
+    found = comparison.compare([evidence_results.load(run) for run in runs], _odds(prior_odds))
+    document = comparison.document(found)
     written: list[Path] = []
     if out is not None:
         make_folder(out)

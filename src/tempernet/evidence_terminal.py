@@ -7,7 +7,8 @@ from pathlib import Path
 
 from rich.table import Table
 
-from tempernet.evidence_results import Comparison, EvidenceResults
+from tempernet.comparison import Comparison
+from tempernet.evidence_results import EvidenceResults
 from tempernet.formatting import with_error
 from tempernet.terminal import console_for_output, grouped_reasons, show_report
 

@@ -37,7 +37,7 @@ def run_study(
 ) -> None:
     """Run the steps of a study that are not finished, and write its page."""
     from tempernet.store import RunFolder
-    from tempernet.tasks.reproduce import Study, programs_kept
+    from tempernet.tasks.reproduce import Study, compiling
 
     max_seconds = None if max_time is None else seconds(max_time)
     advice = f"; go on with: tempernet reproduce --out {path}"
@@ -48,7 +48,7 @@ def run_study(
     try:
         study = Study.begin(path, scale, only)
         study.write()
-        with programs_kept(path), Stopper(max_seconds, advice) as stopping:
+        with compiling(path, tiny=study.scale == "smoke"), Stopper(max_seconds, advice) as stopping:
             failed = _steps(study, stopping, quiet)
             document, show = _finish_study(study, failed)
     except Stopped as error:

@@ -12,7 +12,7 @@ import pytest
 import xarray
 from typer.testing import CliRunner
 
-from tempernet import cli, config, evidence_results
+from tempernet import cli, comparison, config, evidence_results
 from tempernet.errors import ConfigError, Stopped, StoreError
 from tempernet.store import RunFolder, outcome
 from tempernet.store.folder import QUADRATIC
@@ -132,17 +132,17 @@ def test_models_are_compared_and_other_data_refused(tmp_path: Path) -> None:
     go(narrow, settings_of("temperature", "prior.factor=2"))
     go(other, settings_of("temperature", "data.seed=1"))
     models = [evidence_results.load(path) for path in (same, narrow)]
-    found = evidence_results.compare(models)
+    found = comparison.compare(models)
     assert found.probabilities.sum() == pytest.approx(1)
     difference = models[1].log_evidence.mean - models[0].log_evidence.mean
     assert found.log_bayes_factors[1].mean == pytest.approx(difference)
     assert found.log_bayes_factors[1].error == pytest.approx(np.hypot(*(m.log_evidence.error for m in models)))
-    favoured = evidence_results.compare(models, (1.0, 1e9))
+    favoured = comparison.compare(models, (1.0, 1e9))
     assert favoured.probabilities[1] > found.probabilities[1]
     with pytest.raises(ConfigError, match="different training data"):
-        evidence_results.compare([models[0], evidence_results.load(other)])
+        comparison.compare([models[0], evidence_results.load(other)])
     with pytest.raises(ConfigError, match="prior odds must be 2 positive numbers"):
-        evidence_results.compare(models, (1.0, -1.0))
+        comparison.compare(models, (1.0, -1.0))
     out = tmp_path / "compared"
     done = CliRunner().invoke(cli.app, ["compare", str(same), str(narrow), "--out", str(out), "--json"])
     assert done.exit_code == 0, done.output

@@ -46,6 +46,7 @@ ROOMS = (
     "store",
     "results",
     "evidence_results",
+    "comparison",
     "optimised",
     "annealed",
     "claims",

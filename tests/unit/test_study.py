@@ -10,7 +10,7 @@ import pytest
 
 from tempernet.claims.claim import faithful
 from tempernet.errors import ConfigError, StoreError
-from tempernet.tasks.reproduce import PARTS, Study, programs_kept, steps_of
+from tempernet.tasks.reproduce import PARTS, Study, compiling, steps_of
 from tempernet.tasks.scales import SCALES
 
 MODELS = {"m1": "M1", "m3": "M3", "m3star": "M3star"}
@@ -90,12 +90,14 @@ def test_programs_are_kept_and_the_users_settings_left_as_they_were(tmp_path: Pa
     before = getattr(jax.config, name)
     jax.config.update(name, None)
     try:
-        with programs_kept(tmp_path):
+        with compiling(tmp_path, tiny=False):
             jax.jit(lambda x: jnp.sin(x) * 37.25)(jnp.ones(3)).block_until_ready()
         assert any((tmp_path / "programs").iterdir())
         assert getattr(jax.config, name) is None
         jax.config.update(name, str(tmp_path / "own"))
-        with programs_kept(tmp_path):
+        with compiling(tmp_path, tiny=True):
             assert getattr(jax.config, name) == str(tmp_path / "own")
+            assert getattr(jax.config, "jax_disable_most_optimizations")  # noqa: B009 - known only at run time
+        assert not getattr(jax.config, "jax_disable_most_optimizations")  # noqa: B009
     finally:
         jax.config.update(name, before)

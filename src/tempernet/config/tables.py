@@ -264,7 +264,9 @@ class EvidenceDynamics(Dynamics):
     """A round: trajectories of every replica, then exchange."""
 
     # Energies forget within a few steps, and replicas move by at most a rung each round: short rounds, many of them.
-    num_steps: Count = Field(default=12, description="Verlet steps of a trajectory, L")
+    num_steps: Count = Field(
+        default=12, description="Verlet steps of a trajectory, L; a deep network wants more: M3 36"
+    )
     num_trajectories: Count = Field(default=1, description="trajectories between exchanges, N_traj")
 
 

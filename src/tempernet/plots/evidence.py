@@ -6,7 +6,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tempernet.evidence_results import Comparison, EvidenceResults
+from tempernet.comparison import Comparison
+from tempernet.evidence_results import EvidenceResults
 from tempernet.formatting import with_error
 from tempernet.plots.axis import hollow_handles
 from tempernet.plots.sheet import legend_above, look, note, print_style, sheet, sheet_of

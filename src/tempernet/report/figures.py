@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from tempernet import plots
 from tempernet.claims import Runs
-from tempernet.evidence_results import compare
+from tempernet.comparison import compare
 
 Images = tuple[np.ndarray, np.ndarray]
 PROTOCOLS = {"default": "the default protocol, which can equilibrate", "paper": "the paper's protocol"}

@@ -135,15 +135,19 @@ class Study:
 
 
 @contextlib.contextmanager
-def programs_kept(path: Path) -> Iterator[None]:
-    """Within it, what a step compiles is kept in the folder for the next, unless the user keeps programs elsewhere."""
-    if getattr(jax.config, "jax_compilation_cache_dir"):  # noqa: B009 - known only at run time
-        yield
-        return
-    kept = {"jax_compilation_cache_dir": str(path / PROGRAMS), "jax_persistent_cache_min_compile_time_secs": 0.0}
-    before = {name: getattr(jax.config, name) for name in kept}
+def compiling(path: Path, *, tiny: bool) -> Iterator[None]:
+    """Within it, what a step compiles is kept in the folder for the next, unless the user keeps programs elsewhere.
+
+    Where runs are tiny, compiling takes longer than running, and programs are compiled as fast as they can be: a step
+    that is resumed by itself then has other roundings.
+    """
+    changed: dict[str, Any] = {"jax_disable_most_optimizations": True} if tiny else {}
+    if not getattr(jax.config, "jax_compilation_cache_dir"):  # noqa: B009 - known only at run time
+        changed["jax_compilation_cache_dir"] = str(path / PROGRAMS)
+        changed["jax_persistent_cache_min_compile_time_secs"] = 0.0
+    before = {name: getattr(jax.config, name) for name in changed}
     try:
-        for name, value in kept.items():
+        for name, value in changed.items():
             jax.config.update(name, value)
         # JAX looks at its settings once.
         compilation_cache.reset_cache()
@@ -194,7 +198,7 @@ def steps_of(scale: str) -> tuple[Step, ...]:
         for protocol in scales.PROTOCOLS
     ]
     evidences = [
-        _step("evidence", f"evidence-{network.lower()}", "evidence", scale, network, 500, protocol, given)
+        _step("evidence", f"evidence-{network.lower()}", "evidence", scale, network, 500, protocol, given[network])
         for network in scales.EVIDENCES
         for protocol, given in scales.EVIDENCE[scale].items()
     ]

@@ -22,7 +22,7 @@ PROTOCOLS = ("default", "paper")
 SEED = 1
 
 _SMOKE_NETWORKS: dict[str, Table] = {
-    "M1": {"name": "256-3-10"},
+    "M1": {"name": "256-4-10"},
     "M3": {"name": "256-4-10"},
     "M3star": {"name": "256-4-10", "output": "logistic"},
 }
@@ -162,20 +162,29 @@ def _path(copies: int, num: int, steps: int, burn_in: int, rounds: int) -> Table
 _SMOKE_BOX: Table = {"prior": {"factor": 3.0}, "start": {"max_gradients": 2}}
 """A box so narrow that four rungs overlap: MBAR takes a minute to give up on samples that do not."""
 
+_SMOKE_PATH = _path(2, 4, 5, 8, 16) | _SMOKE_BOX
+_SMOKE_BRIDGE = _path(2, 4, 5, 4, 16) | _SMOKE_BOX | {"bridge": {"fit_burn_in": 4, "fit_rounds": 8}}
+_HOUR_BRIDGE = _path(4, 22, 100, 15, 15) | {"bridge": {"fit_burn_in": 50, "fit_rounds": 50}}
+_DAY_BRIDGE = _path(4, 102, 100, 50, 50) | {"bridge": {"fit_burn_in": 500, "fit_rounds": 500}}
+_PAPER_BRIDGE: Table = {"run": {"copies": 28}}
+
 # copies, rungs, steps, burn-in, rounds; of the paper's bridge, rounds of each rung, and those of the fit
-EVIDENCE: dict[str, dict[str, Table]] = {
-    "smoke": {
-        "default": _path(2, 4, 5, 8, 16) | _SMOKE_BOX,
-        "paper": _path(2, 4, 5, 4, 16) | _SMOKE_BOX | {"bridge": {"fit_burn_in": 4, "fit_rounds": 8}},
-    },
+EVIDENCE: dict[str, dict[str, dict[str, Table]]] = {
+    "smoke": {"default": dict.fromkeys(EVIDENCES, _SMOKE_PATH), "paper": dict.fromkeys(EVIDENCES, _SMOKE_BRIDGE)},
     "hour": {
-        "default": _path(2, 40, 12, 200, 700),
-        "paper": _path(4, 22, 100, 15, 15) | {"bridge": {"fit_burn_in": 50, "fit_rounds": 50}},
+        "default": {"M1": _path(2, 40, 12, 200, 700), "M3": _path(2, 40, 36, 90, 240)},
+        "paper": dict.fromkeys(EVIDENCES, _HOUR_BRIDGE),
     },
     "day": {
-        "default": _path(4, 60, 12, 1400, 6000),
-        "paper": _path(4, 102, 100, 50, 50) | {"bridge": {"fit_burn_in": 500, "fit_rounds": 500}},
+        "default": {"M1": _path(4, 60, 12, 1400, 6000), "M3": _path(4, 60, 36, 900, 3000)},
+        "paper": dict.fromkeys(EVIDENCES, _DAY_BRIDGE),
     },
-    "paper": {"default": _path(4, 80, 12, 2000, 9000), "paper": {"run": {"copies": 28}}},
+    "paper": {
+        "default": {"M1": _path(4, 80, 12, 2000, 9000), "M3": _path(4, 80, 36, 1400, 4500)},
+        "paper": dict.fromkeys(EVIDENCES, _PAPER_BRIDGE),
+    },
 }
-"""Scale -> protocol -> settings of an evidence on D_500 (Sec. 4.4): by temperature, and by the paper's bridge."""
+"""Scale -> protocol -> network -> settings of an evidence on D_500 (Sec. 4.4): by temperature, or the paper's bridge.
+
+A deeper network forgets more slowly and wants longer trajectories (docs/architecture.md, "Short rounds").
+"""

@@ -142,10 +142,10 @@ def compiling(path: Path, *, tiny: bool) -> Iterator[None]:
     that is resumed by itself then has other roundings.
     """
     changed: dict[str, Any] = {"jax_disable_most_optimizations": True} if tiny else {}
-    if not getattr(jax.config, "jax_compilation_cache_dir"):  # noqa: B009 - known only at run time
+    if not jax.config.values["jax_compilation_cache_dir"]:
         changed["jax_compilation_cache_dir"] = str(path / PROGRAMS)
         changed["jax_persistent_cache_min_compile_time_secs"] = 0.0
-    before = {name: getattr(jax.config, name) for name in changed}
+    before = {name: jax.config.values[name] for name in changed}
     try:
         for name, value in changed.items():
             jax.config.update(name, value)

@@ -118,7 +118,29 @@ class MLP:
 
 
 def _affine(layer: Layer, inputs: Array) -> Array:
-    return layer.weight @ inputs + layer.bias[:, None]
+    return _product(layer.weight, inputs) + layer.bias[:, None]
+
+
+@jax.custom_vjp
+def _product(weight: Array, inputs: Array) -> Array:
+    """weight @ inputs. In the backward pass weight.T is laid out anew before it is multiplied.
+
+    Left to itself the compiler reads it in place, by a slower product than it has for the others: 6 % of a step of M3
+    on D_50, 2 % on D_500.
+    """
+    return weight @ inputs
+
+
+def _product_forward(weight: Array, inputs: Array) -> tuple[Array, tuple[Array, Array]]:
+    return weight @ inputs, (weight, inputs)
+
+
+def _product_backward(factors: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
+    weight, inputs = factors
+    return slope @ inputs.T, jax.lax.optimization_barrier(weight.T) @ slope
+
+
+_product.defvjp(_product_forward, _product_backward)
 
 
 M3 = MLP((256, 40, 40, 40, 10))

@@ -1,6 +1,11 @@
 """Bayesian neural networks at finite temperature, by replica-exchange Hamiltonian Monte Carlo."""
 
+import os
 from importlib.metadata import version
+
+# On some processors XLA takes programs that it has kept itself for those of another machine, and says so in pages of
+# text. It listens to this only before JAX is imported; what really fails is an exception all the same.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 from tempernet.mesh import one_device_per_core, wait_for_late_devices
 

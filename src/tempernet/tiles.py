@@ -68,7 +68,7 @@ def fastest_tile(
 
     one_each = replace(layout, num_replicas=devices, tile=1)
     program, _ = _lowered(trajectory_fn, like, one_each, data, specs)
-    machine = f"{jax.__version__} {layout.mesh.devices.flat[0].device_kind} {_processor()}"
+    machine = f"{jax.__version__} {layout.mesh.devices.flat[0].device_kind} {processor()}"
     work = f"{machine} {layout.num_replicas} {by_length} {program.as_text()}"
     return _remembered(work, lambda: _fastest(seconds, share), share)
 
@@ -124,13 +124,14 @@ def cache_folder() -> Path:
         return Path(tempfile.gettempdir()) / "tempernet"
 
 
-def _processor() -> str:
-    """The processor's name, so that machines that share a home do not share their tiles."""
+def processor() -> str:
+    """The processor's name and what it can do: machines that share a folder share no tiles and no programs."""
     with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor()
+        said = [line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines()]
+        told = {name.strip(): text.strip() for name, _, text in said}
+        if found := [told[name] for name in ("model name", "flags", "Features") if name in told]:
+            return " ".join(found)
+    return f"{platform.machine()} {platform.processor()}"
 
 
 def _seconds_a_replica(

@@ -107,6 +107,8 @@ def test_a_study_that_was_stopped_goes_on_to_the_same_result(
     done = command("resume", path)
     assert done.returncode == 0, done.stderr
     assert "step 1 of 3" not in done.stderr and "step 3 of 3: m3-d50-default" in done.stderr
+    # Programs are read from where they are kept, and XLA says nothing of it.
+    assert "XLA" not in done.stderr
     assert first.stat().st_mtime_ns == before
     assert_same(path / RUNS / "m3-d50-default", study / RUNS / "m3-d50-default")
     # What --only left out is undecided, with how to make it.

@@ -24,6 +24,7 @@ from tempernet.store import RunFolder, files
 from tempernet.store.folder import RESULTS, STUDY, is_run, must_be_empty
 from tempernet.tasks import scales
 from tempernet.tasks.status import load, problems
+from tempernet.tiles import processor
 
 RUNS, PROGRAMS = "runs", "programs"
 DEFAULT_SCALE = "hour"
@@ -139,11 +140,13 @@ def compiling(path: Path, *, tiny: bool) -> Iterator[None]:
     """Within it, what a step compiles is kept in the folder for the next, unless the user keeps programs elsewhere.
 
     Where runs are tiny, compiling takes longer than running, and programs are compiled as fast as they can be: a step
-    that is resumed by itself then has other roundings.
+    that is resumed by itself then has other roundings. Programs are machine code, which another processor may not
+    know, and JAX does not look: each kind of processor has a folder of its own.
     """
     changed: dict[str, Any] = {"jax_disable_most_optimizations": True} if tiny else {}
     if not jax.config.values["jax_compilation_cache_dir"]:
-        changed["jax_compilation_cache_dir"] = str(path / PROGRAMS)
+        kind = hashlib.sha256(processor().encode()).hexdigest()[:16]
+        changed["jax_compilation_cache_dir"] = str(path / PROGRAMS / kind)
         changed["jax_persistent_cache_min_compile_time_secs"] = 0.0
     before = {name: jax.config.values[name] for name in changed}
     try:

@@ -24,12 +24,13 @@ def read_inputs(path: str | Path, like: Dataset, size: int | None = None) -> tup
     x = checks.pixels(name, arrays["x"])
     if len(x) == 0:
         raise DataError(f"{name} has no examples; at least one is needed to predict: check how the file was written")
+    given, wanted = x.shape[1:], like.train.x.shape[1:]
     if size is not None:
         x = images.resize(name, x, size)
-    wanted = like.train.x.shape[1:]
     if x.shape[1:] != wanted:
+        resized = "" if x.shape[1:] == given else f", resized {x.shape[1:]}"
         raise DataError(
-            f"{name} has examples of shape {x.shape[1:]}; the run was trained on {wanted}: reshape or resize them"
+            f"{name} has examples of shape {given}{resized}; the run was trained on {wanted}: reshape or resize them"
         )
     y = None
     if "y" in arrays:

@@ -80,7 +80,8 @@ def load(path: Path) -> Annealed:
     schedule = Schedule(**schedule_of(settings))
     records = folder.records
     rows, scores = records.load("rounds"), records.load("scores")
-    done = len(scores.get("round", ())) // schedule.draws
+    # The last score of a temperature may come before its last round.
+    done = min(len(scores.get("round", ())) // schedule.draws, len(rows.get("energy", ())) // schedule.length)
     if done == 0:
         raise StoreError(f"{path} has no temperature that is over yet: {len(rows.get('energy', ()))} rounds so far")
     energy, acceptance, steps = (
@@ -169,6 +170,7 @@ def held_out_scores(found: Annealed) -> dict[str, Any]:
         },
         "optimised": {
             "networks": len(test["optimised_loss"]),
+            "reached": int(test["optimised_reached"].sum()),
             **{name: value.mean for name, value in optimised.items()},
             **{f"{name}_error": value.error for name, value in optimised.items()},
             **{f"{name}_std": value.std for name, value in optimised.items()},
@@ -199,7 +201,7 @@ def statements(found: Annealed) -> list[str]:
         f"  ensemble of {ensemble['members']} {at_best}: loss {ensemble['loss']:.4g}, "
         f"accuracy {ensemble['accuracy']:.4f}, calibration error {ensemble['calibration']:.3f}",
         f"  its members alone: {_pair(single)}",
-        f"  {optimised['networks']} optimised networks: {_pair(optimised)}",
+        f"  {optimised['networks']} optimised networks, {optimised['reached']} of them with E = 0: {_pair(optimised)}",
         f"  uninformed classifier: loss {found.provenance['uninformed_loss']:.4g}",
     ]
 

@@ -31,6 +31,8 @@ from tempernet.statistics import Estimate, average
 from tempernet.target import Batch, Score, Target, hold_out
 from tempernet.tuning import Tuning
 
+LEAST_REPLICAS = 4
+"""Fewer know so little of their own noise that hardly any rise is beyond it."""
 ScoreFn = Callable[[State], Score]
 """Validation loss and accuracy of every replica: (replicas,) each."""
 
@@ -117,10 +119,10 @@ class Annealer:
     """Cools the replicas of an engine of one rung, a round at a time."""
 
     def __init__(self, engine: Engine, schedule: Schedule, score_fn: ScoreFn, tuning: Tuning | None = None) -> None:
-        if engine.num_rungs != 1 or engine.copies < 2:
+        if engine.num_rungs != 1 or engine.copies < LEAST_REPLICAS:
             raise ConfigError(
-                f"a cooling needs one rung and at least 2 replicas, which tell its noise, got {engine.num_rungs} rungs "
-                f"and {engine.copies} replicas"
+                f"a cooling needs one rung and at least {LEAST_REPLICAS} replicas, which tell its noise, got "
+                f"{engine.num_rungs} rungs and {engine.copies} replicas"
             )
         self.engine, self.schedule, self.score_fn = engine, schedule, score_fn
         self.tuning = tuning or Tuning()
@@ -279,7 +281,7 @@ def anneal(
     >>> cooled.best_temperature, cooled.weights, cooled.ensemble
     """
     schedule = Schedule(high, low, num, burn_in, rounds, score_every, patience)
-    check_count("replicas", replicas, least=2)
+    check_count("replicas", replicas, least=LEAST_REPLICAS)
     engine = Engine(target, temperature_path([high]), copies=replicas, **engine_options)
     annealer = Annealer(engine, schedule, make_score_fn(engine, validation), tuning)
     position = annealer.start(starting_weights(engine, start, minimiser))

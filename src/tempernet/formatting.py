@@ -29,5 +29,5 @@ def with_error(mean: float, error: float) -> str:
     # 1.x errors keep a second digit: 0.014 as (14), 0.034 as (3).
     digits = -exponent + (1 if error / 10.0**exponent < 1.95 else 0)
     if digits <= 0:
-        return f"{mean:.0f}({error:.0f})"
+        return f"{mean:.0f}({error:.0f})" if max(abs(mean), error) < 1e6 else f"{mean:.2g} ± {error:.1g}"
     return f"{mean:.{digits}f}({round(error * 10**digits)})"

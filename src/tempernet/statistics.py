@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from arviz_stats.base import array_stats
@@ -51,7 +51,12 @@ def average(series: np.ndarray) -> Estimate:
     variance = np.maximum(within, between)
     added = np.divide(variance - within, variance, out=np.zeros_like(mean), where=variance > 0)
     degrees = 1 / ((1 - added) ** 2 / freedom + added**2 / max(1, copies - 1))
-    return Estimate(mean, width * np.sqrt(variance) * stdtrit(degrees, 0.95) / ndtri(0.95))
+    return Estimate(mean, width * np.sqrt(variance) * stretch(degrees))
+
+
+def stretch(degrees: Any) -> np.ndarray:
+    """Student's 90 % interval over the normal one: what an error must grow by that so few degrees of freedom tell."""
+    return stdtrit(degrees, 0.95) / ndtri(0.95)
 
 
 def effective_sample_size(series: np.ndarray) -> np.ndarray:

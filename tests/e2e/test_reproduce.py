@@ -54,6 +54,8 @@ def test_the_whole_study_makes_every_run_figure_and_row(study: Path) -> None:
     assert all(found.finished(step) for step in found.steps)
     assert sorted(file.name for file in (study / RUNS).iterdir()) == sorted(STEPS)
     assert [problem for name in STEPS for problem in problems(study / RUNS / name)] == []
+    # Whether to trust an evidence is decided by all estimators, on the page as well.
+    assert len(found.results()["evidence-m1-default"].log_integrals) == 6
     page = (study / "report.md").read_text()
     for name in ("fig1", "fig2", "fig3", "fig4", "heat-capacity", "swaps", "evidences"):
         assert f"(figures/{name}" in page, name

@@ -63,11 +63,11 @@ ASSIGNMENTS = {
         "cooling.num=3",
         "cooling.burn_in=2",
         "cooling.rounds=4",
-        "cooling.score_every=2",
+        "cooling.score_every=3",
         "dynamics.num_steps=4",
         "dynamics.num_trajectories=2",
         "start.max_gradients=20",
-        "run.copies=3",
+        "run.copies=4",
     ],
     "optimise": [
         "optimise.keep=4",

@@ -36,12 +36,14 @@ def make_results(
     path: Path = Path("run"),
     network: str = "M3",
     loss: np.ndarray | None = None,
+    test_loss: np.ndarray | None = None,
     energy: np.ndarray | None = None,
     swap_rate: np.ndarray | None = None,
 ) -> Results:
     """A run that never was: normal energies with the variance of their mean's slope, copies apart at `stuck` rungs.
 
-    `loss` is the mean held-out loss at every rung, `energy` all energies, `swap_rate` that of every pair.
+    `loss` is the mean held-out loss at every rung, `test_loss` that on test data if it is another, `energy` all
+    energies, `swap_rate` that of every pair.
     """
     rng = np.random.default_rng(7)
     temperatures = np.asarray(temperatures, np.float64)
@@ -72,9 +74,11 @@ def make_results(
     coords = {"temperature": temperatures, "round": np.arange(1, rounds + 1), "copy": np.arange(copies)}
     if scored:
         mean = 50 / n_train + 2 * np.log(0.6 + warmth) ** 2 if loss is None else loss
-        losses = mean + 0.05 * rng.standard_normal((copies, max(1, rounds // 4), rungs))
-        for name in ("validation_loss", "test_loss"):
-            variables[name] = (("copy", "score", "temperature"), losses)
+        scores = (copies, max(1, rounds // 4), rungs)
+        chosen_by = mean + 0.05 * rng.standard_normal(scores)
+        losses = (mean if test_loss is None else test_loss) + 0.05 * rng.standard_normal(scores)
+        for name, values in (("validation_loss", chosen_by), ("test_loss", losses)):
+            variables[name] = (("copy", "score", "temperature"), values)
         variables["test_accuracy"] = (("copy", "score", "temperature"), 1 / (1 + losses))
         coords["score"] = 4 * np.arange(1, losses.shape[1] + 1)
     series = xarray.Dataset(variables, coords=coords)
@@ -158,6 +162,7 @@ def make_optimised(
     max_gradients: int = 2000,
     test_loss: float = 3.0,
     number: int = 25,
+    started: int | None = None,
 ) -> Optimised:
     """An optimisation that never was: all starts alike, but for their widths and a spread of steps and losses."""
     given = {
@@ -169,7 +174,6 @@ def make_optimised(
         "optimise": {"max_gradients": max_gradients},
     }
     every = np.arange(number)
-    reached = np.full(number, energy == 0)
     kept = {
         "number": every,
         "energy": np.full(number, energy),
@@ -180,7 +184,12 @@ def make_optimised(
         "widest": np.linspace(20.0, 40.0, number) if widest is None else widest,
         "in_prior": np.ones(number, bool),
     }
-    starts = {"energy": kept["energy"], "gradients": gradients + every, "reached": reached}
+    others = np.arange(started or number)
+    starts = {
+        "energy": np.full(len(others), energy),
+        "gradients": gradients + others,
+        "reached": np.full(len(others), energy == 0),
+    }
     provenance = {"data": {"name": "mnist16", "n_train": n_train}, "uninformed_loss": np.log(10)}
     return Optimised(Path("optimised"), config.settings_from(given), provenance, starts, kept)
 

@@ -119,7 +119,7 @@ def test_a_loss_that_is_no_number_anywhere_is_an_error() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"replicas": 1}, "replicas must be a whole number, at least 2"),
+        ({"replicas": 3}, "replicas must be a whole number, at least 4"),
         ({"patience": 0}, "patience"),
         ({"burn_in": 0}, "burn_in"),
         ({"score_every": 30}, "score_every must be at most rounds"),
@@ -150,7 +150,7 @@ def test_a_position_comes_back_from_its_arrays_at_any_round() -> None:
     from tempernet.annealing import Annealer, Position, make_score_fn
 
     schedule = Schedule(30.0, 1.0, num=3, burn_in=2, rounds=3, patience=1)
-    engine = Engine(TARGET, temperature_path([30.0]), copies=3, dynamics=Dynamics(3, 1), devices=1, seed=2)
+    engine = Engine(TARGET, temperature_path([30.0]), copies=4, dynamics=Dynamics(3, 1), devices=1, seed=2)
     annealer = Annealer(engine, schedule, make_score_fn(engine, validation), Tuning(0.6, 0.7, 2, 2, 1))
 
     def ahead(position: Position, rounds: int) -> Position:

@@ -40,11 +40,12 @@ def sweeps(of: Callable[[int], Results], network: str = "m3", protocol: str = "d
     return {f"{network}-d{n}-{protocol}": of(n) for n in (50, 500, 5000)}
 
 
-def energies(two_peaks: bool) -> np.ndarray:
-    """(copies, rounds, K), with the greatest heat capacity at the lowest temperature but one or two peaks there."""
+def energies(two_peaks: bool, height: float = 40.0) -> np.ndarray:
+    """(copies, rounds, K), with the greatest heat capacity in the middle and one or two peaks of energy there."""
     rng = np.random.default_rng(5)
     values = 50 + rng.standard_normal((4, 200, len(LADDER))) * LADDER
-    values[..., 6] += 40 * rng.choice([-1.0, 1.0], (4, 200)) if two_peaks else 40 * rng.standard_normal((4, 200))
+    shape = rng.choice([-1.0, 1.0], (4, 200)) if two_peaks else rng.standard_normal((4, 200))
+    values[..., 6] += height * shape
     return values
 
 
@@ -188,6 +189,12 @@ CASES: dict[str, tuple[Judged, Made, Made, Made]] = {
         lambda: {"m3-d500-default": sweep(500, energy=energies(two_peaks=True), rounds=200)},
         lambda: {"m3-d500-default": sweep(500, **STUCK)},
     ),
+    "gradual": (
+        lambda runs: ladder.gradual(runs, 500),
+        lambda: {"m3-d500-default": sweep(500, energy=energies(two_peaks=False, height=0.0), rounds=200)},
+        lambda: {"m3-d500-default": sweep(500, energy=energies(two_peaks=False), rounds=200)},
+        lambda: {"m3-d500-default": sweep(500, **STUCK)},
+    ),
     "equal swaps": (
         lambda runs: ladder.equal_swaps(runs, 500),
         lambda: {"m3-d500-default": sweep(500, swap_rate=np.full(12, 0.6))},
@@ -240,7 +247,7 @@ def test_a_claim_is_judged_in_every_direction(name: str, wanted: str) -> None:
 def test_a_claim_without_its_runs_says_which_to_make(name: str) -> None:
     claim = CASES[name][0]({})
     assert claim.verdict == UNDECIDED and claim.protocol == claim.ours == NO_RUN
-    assert "tempernet reproduce --only" in claim.wanted
+    assert "tempernet reproduce --out STUDY --only" in claim.wanted
 
 
 def kind(name: str) -> str:
@@ -309,7 +316,64 @@ def test_only_three_errors_decide(mean: float, error: float, found: bool | None)
 
 def test_one_copy_has_no_error() -> None:
     assert math.isnan(over_copies([1.0]).error)
-    assert over_copies([1.0, 3.0]).mean == 2.0 and over_copies([1.0, 3.0]).error == 1.0
+    # Two copies tell as much of their spread as one degree of freedom does.
+    assert over_copies([1.0, 3.0]).mean == 2.0 and over_copies([1.0, 3.0]).error == pytest.approx(6.3138 / 1.6449, 1e-4)
+
+
+@pytest.mark.parametrize("copies", [2, 4])
+def test_three_errors_between_copies_seldom_decide_by_chance(copies: int) -> None:
+    found = [over_copies(draws) for draws in np.random.default_rng(3).standard_normal((4000, copies))]
+    apart = np.mean([abs(estimate.mean) > 3 * estimate.error for estimate in found])
+    assert apart < {2: 0.07, 4: 0.025}[copies]
+    # Without the stretch it would be 20 % and 6 %.
+    plain = np.mean(
+        [
+            abs(d.mean()) > 3 * d.std(ddof=1) / copies**0.5
+            for d in np.random.default_rng(3).standard_normal((4000, copies))
+        ]
+    )
+    assert plain > {2: 0.15, 4: 0.04}[copies]
+
+
+def test_networks_short_of_the_minimum_do_not_stand_for_optimisation() -> None:
+    def judged(n: int, **made: Any) -> Claim:
+        run = make_optimised(n_train=n, test_loss=3.0, **made)
+        runs = {f"m3-d{n}-default": sweep(n, valley(1.0)), f"optimise-m3-d{n}-default": run}
+        return temperatures.posterior_against_optimisation(runs, n)
+
+    assert judged(5000).verdict == HOLDS
+    short = judged(5000, energy=4.0)
+    assert short.verdict == UNDECIDED and "(0 of 25 at E = 0)" in short.ours
+    # The paper's own choice where nothing gets there: the best 100 of 4,000.
+    assert judged(5000, energy=4.0, number=100, started=4000).verdict == HOLDS
+    assert judged(500, energy=4.0, number=100, started=4000).verdict == UNDECIDED
+
+
+def test_fire_can_confirm_a_width_of_alg_3_but_not_refute_it() -> None:
+    stuck = make_optimised("M3", 500, "paper", widest=np.linspace(50, 90, 25), energy=7.0)
+
+    def judged(low: float, high: float) -> str:
+        fire = make_optimised("M3", 500, widest=np.linspace(low, high, 25))
+        return minima.width({"widths-m3-paper": stuck, "widths-m3-default": fire}, "M3").verdict
+
+    assert (judged(25, 35), judged(50, 90)) == (HOLDS, UNDECIDED)
+
+
+def test_the_interval_of_a_median_covers_it() -> None:
+    rng = np.random.default_rng(11)
+    for number in (25, 100):
+        runs = [make_optimised(number=number) for _ in range(600)]
+        for run in runs:
+            run.starts["gradients"] = rng.exponential(1000, number)
+        ends = [minima._median_steps(run) for run in runs]
+        assert np.mean([low <= 1000 * math.log(2) <= high for low, _, high in ends]) > 0.94
+
+
+def test_the_temperature_is_chosen_on_validation_and_told_with_its_test_loss() -> None:
+    run = sweep(500, valley(1.0), test_loss=valley(10.0, least=3.0))
+    claim = temperatures.minimum({"m3-d500-default": run}, 500)
+    assert claim.verdict == HOLDS and claim.ours.startswith("T = 1 ")
+    assert "loss 5.0" in claim.ours
 
 
 def test_the_crossing_is_where_the_loss_leaves_the_uninformed_one() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tempernet.annealing import LEAST_REPLICAS
 from tempernet.cooling import Course, follow, least, rise
 from tempernet.errors import ConfigError
 from tempernet.statistics import average
@@ -194,3 +195,11 @@ def test_nonsense_is_refused() -> None:
 
 def test_nothing_has_happened_yet() -> None:
     assert follow(np.zeros((0, 4, 5)), 1) == Course(None, 0, False)
+
+
+@pytest.mark.parametrize(("replicas", "stops"), [(LEAST_REPLICAS, True), (2, False)])
+def test_as_few_replicas_as_are_allowed_can_stop_and_fewer_hardly_do(replicas: int, stops: bool) -> None:
+    means = np.abs(np.arange(20) - 7.0) * np.where(np.arange(20) > 7, 2.0, 1.0)
+    courses = [follow(curve(means, np.random.default_rng(seed))[:, :replicas], patience=3) for seed in range(40)]
+    stopped = np.mean([course.stopped for course in courses])
+    assert stopped == 1 if stops else stopped < 0.5

@@ -46,6 +46,7 @@ TEST: dict[str, np.ndarray] = {
     **{f"ensemble_{name}": np.asarray(0.75) for name in ("loss", "accuracy", "calibration")},
     **{f"member_{name}": np.full((4, 5), 1.5) for name in ("loss", "accuracy")},
     **{f"optimised_{name}": np.array([4.0, 5.0, 6.0]) for name in ("loss", "accuracy")},
+    "optimised_reached": np.array([True, False, True]),
 }
 
 
@@ -89,7 +90,7 @@ def test_the_same_is_told_in_words_and_in_json() -> None:
     finished = replace(RISING, test=TEST)
     lines = statements(finished)
     assert next(line for line in lines if "<- went back to" in line).split()[0] == f"{TEMPERATURES[3]:.4g}"
-    assert any("3 optimised networks: loss 5.0(6)" in line for line in lines)
+    assert any("3 optimised networks, 2 of them with E = 0: loss 5.0(6)" in line for line in lines)
     said = document(finished)
     assert said["best_temperature"] == TEMPERATURES[3] and said["last_temperature"] == RISING.temperatures[-1]
     assert said["test"]["optimised"]["loss"] == 5 and said["test"]["optimised"]["loss_error"] == pytest.approx(3**-0.5)

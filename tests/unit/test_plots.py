@@ -210,7 +210,8 @@ def test_dollars_in_names_are_no_formulas() -> None:
 def make_optimised(test_loss: float, train_loss: float) -> Optimised:
     """Three optimised networks with these mean losses."""
     kept = {name: np.ones(3) for name in SCORED}
-    kept |= {"test_loss": test_loss + np.array([-0.1, 0.0, 0.1]), "train_loss": np.full(3, train_loss)}
+    losses = np.full(3, train_loss)
+    kept |= {"test_loss": test_loss + np.array([-0.1, 0.0, 0.1]), "train_loss": losses, "energy": 500 * losses}
     return Optimised(Path("optimised"), config.resolve("optimise"), {}, {}, kept)
 
 
@@ -227,7 +228,7 @@ def test_runs_in_one_figure_differ_in_colour_line_and_marker() -> None:
     labels = plots.run_labels(runs)
     assert labels == ["50 images", "500 images", "5000 images"]
     figure = plots.loss_figure(runs, {"500 images": make_optimised(1.7, 0.0), "another": make_optimised(2.5, 0.3)})
-    assert {*labels, "standard optimisation"} <= set(texts(figure))
+    assert {*labels, "standard optimisation (not all at E = 0)"} <= set(texts(figure))
     curves = [lines_with(figure, run.summary.test_loss.values) for run in runs]
     assert len({found[0].get_color() for found in curves}) == 3
     assert len({str(found[0]._unscaled_dash_pattern) for found in curves}) == 3  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ import numpy as np
 
 from tempernet.config import PRIOR_FACTORS
 from tempernet.formatting import with_error
-from tempernet.statistics import Estimate
+from tempernet.statistics import Estimate, stretch
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
 VERDICTS = (HOLDS, FAILS, UNDECIDED)
@@ -74,7 +74,7 @@ def _told(tell_fn: Callable[[str], str], protocol: str) -> str:
 def found(runs: Runs, name: str) -> Any:
     """A run by its name."""
     if name not in runs:
-        raise Missing(f"the run {name}, which is not there: tempernet reproduce --only {name}")
+        raise Missing(f"the run {name}, which is not there: tempernet reproduce --out STUDY --only {name}")
     return runs[name]
 
 
@@ -135,9 +135,11 @@ def difference(one: Estimate, other: Estimate) -> Estimate:
 
 
 def over_copies(values: Sequence[float] | np.ndarray) -> Estimate:
-    """Mean of a number that each copy has, with the standard error between them; NaN for one copy."""
+    """Mean of a number that each copy has, with the error that their spread tells; NaN for one copy."""
     values = np.asarray(values, np.float64)
-    error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) > 1 else math.nan
+    if len(values) < 2:
+        return Estimate(values.mean(), np.asarray(math.nan))
+    error = values.std(ddof=1) / math.sqrt(len(values)) * stretch(len(values) - 1)
     return Estimate(values.mean(), np.asarray(error))
 
 

@@ -17,7 +17,6 @@ from tempernet.claims.claim import (
     weigh,
     written,
 )
-from tempernet.formatting import with_error
 from tempernet.ladders import measure_barrier, swap_rates_at
 from tempernet.paths import geometric_temperatures, temperature_path
 from tempernet.results import Results, transition
@@ -27,13 +26,19 @@ from tempernet.thermo import bimodality
 SIZES = (50, 500, 5000)
 TWO_PEAKS = 5 / 9
 """Sarle's coefficient of a flat distribution: two peaks have more."""
+PRONOUNCED = 3.0
+"""Times the median over the ladder: a heat capacity above it is a peak."""
 NEARLY_EQUAL = 0.5
 """Of the greatest swap rate: what the least must be."""
 
 
 def claims(runs: Runs) -> list[Claim]:
     """All of them."""
-    return [*(no_transition(runs, n) for n in SIZES), *(equal_swaps(runs, n) for n in SIZES)]
+    return [
+        *(no_transition(runs, n) for n in SIZES),
+        *(gradual(runs, n) for n in SIZES),
+        *(equal_swaps(runs, n) for n in SIZES),
+    ]
 
 
 def no_transition(runs: Runs, n: int) -> Claim:
@@ -42,11 +47,9 @@ def no_transition(runs: Runs, n: int) -> Claim:
     def tell(protocol: str) -> str:
         run: Results = found(runs, f"m3-d{n}-{protocol}")
         peak = transition(run)
-        height = with_error(float(peak["heat_capacity"]), float(peak["heat_capacity_error"]))
-        typical = float(np.median(run.summary.heat_capacity.values))
         text = (
-            f"C = {height} at T = {peak['temperature']:.3g}, median {typical:.3g}; bimodality there "
-            f"{written(peak_bimodality(run))}; least overlap of neighbours {peak['least_overlap']:.2f}"
+            f"bimodality {written(peak_bimodality(run))} at T = {peak['temperature']:.3g}; least overlap of neighbours "
+            f"{peak['least_overlap']:.2f}"
         )
         return marked(text, run.verdict.good)
 
@@ -57,6 +60,32 @@ def no_transition(runs: Runs, n: int) -> Claim:
 
     name = f"M3 on D_{n} has no first-order transition: energies with one peak (bimodality below 5/9)"
     return weigh("3.4", name, "no sharp jump", tell, decide)
+
+
+def gradual(runs: Runs, n: int) -> Claim:
+    """A gradual transition, which needs no special ladder: the heat capacity has no pronounced peak."""
+
+    def tell(protocol: str) -> str:
+        run: Results = found(runs, f"m3-d{n}-{protocol}")
+        height, typical = _heat_capacities(run)
+        where = transition(run)["temperature"]
+        return marked(f"C = {written(height)} at T = {where:.3g}, median {typical:.3g}", run.verdict.good)
+
+    def decide() -> bool:
+        run = faithful(runs, f"m3-d{n}-{DEFAULT}", "M3", n)
+        must_be_equilibrated(run)
+        height, typical = _heat_capacities(run)
+        return not above(height, PRONOUNCED * typical)
+
+    name = f"M3 on D_{n}: the transition is gradual, heat capacity below {PRONOUNCED:.0f} times its median everywhere"
+    return weigh("3.4", name, "gradual", tell, decide)
+
+
+def _heat_capacities(run: Results) -> tuple[Estimate, float]:
+    """The greatest, and the median over the ladder."""
+    peak = transition(run)
+    height = Estimate(np.asarray(peak["heat_capacity"]), np.asarray(peak["heat_capacity_error"]))
+    return height, float(np.median(run.summary.heat_capacity.values))
 
 
 def equal_swaps(runs: Runs, n: int) -> Claim:

@@ -15,8 +15,8 @@ FLOOR = math.log1p(9 / math.e)
 ROUNDED = 0.005
 """What 1.46 may be off by."""
 WIDTHS = {"M3": 30.0, "M1": 33.0, "M3star": 890.0}
-STARTS = 25
-"""Minimisations a network (Sec. 3.2)."""
+STARTS = 20
+"""Starts at the minimum whose range is taken for typical; the paper has 25 minimisations a network (Sec. 3.2)."""
 FEW_HUNDRED = 1000
 """Steps that are no longer a few hundred."""
 
@@ -51,21 +51,33 @@ def floor(runs: Runs) -> Claim:
 
 
 def width(runs: Runs, network: str) -> Claim:
-    """max |w| sqrt(k) after minimisation: the paper's number is a typical one if it lies in the range of 25 starts."""
+    """max |w| sqrt(k) after minimisation: the paper's number is a typical one if it lies in the range of the starts.
+
+    The number is Alg. 3's. Where that does not get to the minimum, FIRE's minima can confirm it; that they have another
+    width would say nothing of Alg. 3.
+    """
     stem = f"widths-{network.lower()}"
+
+    def typical(protocol: str) -> bool | None:
+        run = faithful(runs, f"{stem}-{protocol}", network, 500)
+        widest = run.kept["widest"][_at_minimum(run)]
+        return bool(widest.min() <= WIDTHS[network] <= widest.max()) if len(widest) >= STARTS else None
 
     def tell(protocol: str) -> str:
         run = found(runs, f"{stem}-{protocol}")
         widest = run.kept["widest"]
-        reached = f"{int(_at_minimum(run).sum())} of {len(widest)} at the minimum"
-        return f"{np.median(widest):.3g} ({widest.min():.3g} to {widest.max():.3g}; {reached})"
+        reached = _at_minimum(run)
+        there = f"{int(reached.sum())} of {len(widest)} at the minimum"
+        chosen = widest[reached] if reached.any() else widest
+        return f"{_method(run)}: {np.median(chosen):.3g} ({chosen.min():.3g} to {chosen.max():.3g}; {there})"
 
     def decide() -> bool:
-        tried = [faithful(runs, f"{stem}-{protocol}", network, 500) for protocol in (PAPER, DEFAULT)]
-        for run in tried:
-            if len(run.kept["widest"]) >= STARTS and _at_minimum(run).all():
-                return bool(run.kept["widest"].min() <= WIDTHS[network] <= run.kept["widest"].max())
-        raise Undecided(f"{STARTS} starts that all reach the minimum, by Alg. 3 or FIRE: more optimise.max_gradients")
+        printed = typical(PAPER)
+        if printed is not None:
+            return printed
+        if typical(DEFAULT):
+            return True
+        raise Undecided(f"{STARTS} starts of Alg. 3 that reach the minimum: more optimise.max_gradients or starts")
 
     where = "4.1" if network == "M1" else "3.2"
     return weigh(
@@ -80,7 +92,7 @@ def steps(runs: Runs, n: int) -> Claim:
     def tell(protocol: str) -> str:
         run = found(runs, f"{stem}-{protocol}")
         low, middle, high = _median_steps(run)
-        method = {"alg3": "Alg. 3", "fire": "FIRE"}[run.settings.optimise.minimiser]
+        method = _method(run)
         if not math.isfinite(middle):
             least = run.starts["energy"].min()
             return f"{method}: more than {run.settings.optimise.max_gradients}; E = {least:.3g} at best"
@@ -97,6 +109,10 @@ def steps(runs: Runs, n: int) -> Claim:
         raise Undecided(f"a median on one side of {FEW_HUNDRED} steps: more starts, or optimise.max_gradients above it")
 
     return weigh("3.3.2", f"Alg. 3 takes M3 on D_{n} to E = 0 in", "a few hundred steps", tell, decide)
+
+
+def _method(run: Any) -> str:
+    return {"alg3": "Alg. 3", "fire": "FIRE"}[run.settings.optimise.minimiser]
 
 
 def _least_sampled(run: Any) -> float:
@@ -127,5 +143,6 @@ def _median_steps(run: Any) -> tuple[float, float, float]:
     """Median of the steps to E = 0 between the ends of its 95 % interval (order statistics); inf if not reached."""
     taken = np.sort(np.where(run.starts["reached"], run.starts["gradients"], np.inf))
     number = len(taken)
-    low = int(binom.ppf(0.025, number, 0.5))
+    # The i-th and the i-th from above, counted from 0, miss the median with probability 2 P(B <= i).
+    low = max(0, int(binom.ppf(0.025, number, 0.5)) - 1)
     return float(taken[low]), float(taken[number // 2]), float(taken[number - 1 - low])

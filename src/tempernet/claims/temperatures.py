@@ -36,6 +36,8 @@ NEAR_ONE = 1.25
 """How far from T = 1 the rung may be that stands for it."""
 APPROXIMATELY = 0.1
 """Of a loss: what another may differ by and be approximately the same."""
+SELECTED, SELECTED_FROM = 100, 4000
+"""Networks of least E that stand for standard optimisation where none has E = 0, and of how many starts."""
 WHERE = "3.4"
 
 
@@ -80,8 +82,9 @@ def posterior_against_optimisation(runs: Runs, n: int) -> Claim:
 
     def tell(protocol: str) -> str:
         run = _run(runs, "M3", n, protocol)
-        optimised, rung = _optimised(runs, n, protocol), posterior(run)
-        return marked(f"{written(test_loss(run, rung))} against {written(optimised)}", run.verdict.equilibrated[rung])
+        rung = posterior(run)
+        told = marked(written(test_loss(run, rung)), run.verdict.equilibrated[rung])
+        return f"{told}, against {_told_optimised(runs, n, protocol)}"
 
     def decide() -> bool:
         run = faithful(runs, _name("M3", n), "M3", n)
@@ -115,7 +118,7 @@ def hot_against_optimisation(runs: Runs, n: int) -> Claim:
 
     def tell(protocol: str) -> str:
         hottest = _told_hottest(_run(runs, "M3", n, protocol))
-        return f"{hottest}, against {written(_optimised(runs, n, protocol))}"
+        return f"{hottest}, against {_told_optimised(runs, n, protocol)}"
 
     return weigh(WHERE, f"M3 on D_{n}: at high T the test loss is above that of optimisation", "above", tell, decide)
 
@@ -127,6 +130,11 @@ class Crossing(NamedTuple):
     """The highest temperature with a loss clearly below; 0 if there is none."""
     high: float
     """The lowest from which on all are clearly above; inf if the highest is not."""
+
+    def __str__(self) -> str:
+        begins = f"clearly below up to {self.low:.3g}" if self.low > 0 else "nowhere clearly below"
+        ends = f"clearly above from {self.high:.3g}" if math.isfinite(self.high) else "nowhere clearly above to the end"
+        return f"{begins}, {ends}"
 
 
 def crossing(run: Results) -> Crossing:
@@ -149,7 +157,7 @@ def crossing_grows(runs: Runs) -> Claim:
         for n in SIZES:
             run = _run(runs, "M3", n, protocol)
             at = crossing(run)
-            told.append(marked(f"D_{n}: {at.low:.3g} to {at.high:.3g}", run.verdict.good))
+            told.append(marked(f"D_{n}: {at}", run.verdict.good))
         return "; ".join(told)
 
     def decide() -> bool:
@@ -306,8 +314,17 @@ def _optimised(runs: Runs, n: int, protocol: str) -> Estimate:
     return Estimate(np.asarray(kept.mean), np.asarray(kept.error))
 
 
+def _told_optimised(runs: Runs, n: int, protocol: str) -> str:
+    """The same in words, with how many of them really are at the minimum."""
+    run = found(runs, f"optimise-m3-d{n}-{protocol}")
+    energies = run.kept["energy"]
+    reached = "" if run.all_reached else f" ({int((energies <= 0).sum())} of {len(energies)} at E = 0)"
+    return f"{written(_optimised(runs, n, protocol))}{reached}"
+
+
 def _must_be_optimised(runs: Runs, n: int) -> None:
-    """On D_50 and D_500 the paper keeps networks with E = 0 only."""
+    """The paper keeps networks with E = 0, and on D_5000, where none got there, the best 100 of 4,000."""
     run: Any = faithful(runs, f"optimise-m3-d{n}-{DEFAULT}", "M3", n)
-    if n < 5000 and not run.all_reached:
-        raise Undecided(f"optimised networks with E = 0: more optimise.max_gradients ({run.headline})")
+    selected = len(run.starts["energy"]) >= SELECTED_FROM and len(run.kept["energy"]) <= SELECTED
+    if not run.all_reached and not (n == 5000 and selected):
+        raise Undecided(f"optimised networks with E = 0: more optimise.max_gradients or starts ({run.headline})")

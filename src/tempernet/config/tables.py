@@ -173,7 +173,7 @@ class AnnealStart(Start):
 class AnnealRun(CommonRun):
     """How much, and where."""
 
-    copies: Annotated[int, Field(ge=2)] = Field(default=8, description="replicas that cool side by side")
+    copies: Annotated[int, Field(ge=4)] = Field(default=8, description="replicas that cool side by side")
 
 
 class Optimise(Table):

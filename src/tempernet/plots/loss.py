@@ -167,7 +167,8 @@ def _draw_optimised(
     if optimised:
         colour = GREY if len(optimised) > 1 or len(labels) > 1 else look(0).colour
         zero = all(found.spreads["train_loss"].mean == 0 for found in optimised.values())
-        text = f"standard optimisation{' (training loss 0)' if zero else ''}"
+        short = not all(found.all_reached for found in optimised.values())
+        text = f"standard optimisation{' (training loss 0)' if zero else ' (not all at E = 0)' if short else ''}"
         marks["optimised"] = Line2D([], [], color=colour, linestyle=":", linewidth=1.4, label=text)
     return shown
 

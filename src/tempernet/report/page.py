@@ -119,8 +119,10 @@ def _lead(scale: str, claims: Sequence[Claim], made: int, steps: int) -> list[st
         f"{scale}: {made} of {steps} runs are finished.",
         counted(claims),
         "A claim about the posterior is judged by the equilibrated sampler, one about an algorithm by that algorithm; "
-        "only by runs of the paper's networks and data, only on temperatures that have equilibrated, and only by "
-        "differences of three errors or more. Numbers in brackets are standard errors in units of the last digit.",
+        "only by runs of the paper's networks and data, and only on temperatures that have equilibrated. Two numbers "
+        "differ if they do by three errors or more; a best temperature, a median and a range decide by the interval "
+        "printed with them. Numbers in brackets are standard errors in units of the last digit. max |w| sqrt(k) is of "
+        "all weights; the paper writes it without the modulus.",
     ]
     if scale == "smoke":
         lines.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -19,10 +19,17 @@ from tempernet.paths import temperature_path
 from tempernet.prediction import predict, scores
 from tempernet.sampling import starting_weights
 from tempernet.store import RunFolder
-from tempernet.target import Score
 from tempernet.tasks.base import Progress, Task, state_arrays, state_from
 from tempernet.tasks.optimise import free_engine
 from tempernet.tasks.problem import Problem, make_engine, make_minimiser, make_tuning
+
+
+class Baseline(NamedTuple):
+    """Optimised networks on the test set, and which of them have E = 0: (networks,) each."""
+
+    loss: np.ndarray
+    accuracy: np.ndarray
+    reached: np.ndarray
 
 
 class Anneal(Task):
@@ -96,7 +103,7 @@ class Anneal(Task):
         if position.course.best is None:
             raise NumericsError("no validation loss was a number at any temperature: check the validation data")
         self.checkpoint()
-        optimised_scores = _baseline(self.settings, self.problem) or self._optimised_scores()
+        optimised = _baseline(self.settings, self.problem) or self._optimised()
         self.show("score")
         temperature = self.schedule.temperatures[position.course.best]
         chosen = scores(network, jax.tree.map(lambda leaf: leaf[None], position.chosen), data.test)
@@ -114,17 +121,18 @@ class Anneal(Task):
             {f"chosen_{name}": value[0] for name, value in chosen._asdict().items()}
             | {f"ensemble_{name}": value for name, value in ensemble._asdict().items()}
             | {f"member_{name}": value.reshape(shape).T for name, value in single._asdict().items()}
-            | {f"optimised_{name}": value for name, value in optimised_scores._asdict().items()},
+            | {f"optimised_{name}": value for name, value in optimised._asdict().items()},
         )
 
-    def _optimised_scores(self) -> Score:
-        """Loss and accuracy on the test set of as many optimised networks as there are replicas."""
+    def _optimised(self) -> Baseline:
+        """As many optimised networks as there are replicas, on the test set."""
         self.show("optimise")
         # With the tile of the cooling: a tile measured anew could change the order of additions.
         engine = free_engine(self.settings, self.problem, self.engine.copies, self.engine.layout.tile)
         found = engine.minimise(engine.init_weights(), make_minimiser(self.settings))
         self.wait(found)
-        return scores(self.problem.network, jax.device_get(found.point.weights), self.problem.data.test)
+        scored = scores(self.problem.network, jax.device_get(found.point.weights), self.problem.data.test)
+        return Baseline(np.asarray(scored.loss), np.asarray(scored.accuracy), np.asarray(found.reached))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The position."""
@@ -157,8 +165,8 @@ def check_comparable(settings: AnnealSettings, problem: Problem) -> None:
     _baseline(settings, problem)
 
 
-def _baseline(settings: AnnealSettings, problem: Problem) -> Score | None:
-    """Test scores from the optimise run that the settings name, which must be of the same data and network."""
+def _baseline(settings: AnnealSettings, problem: Problem) -> Baseline | None:
+    """Those kept by the optimise run that the settings name, which must be of the same data and network."""
     if not settings.cooling.optimised:
         return None
     path = Path(settings.cooling.optimised)
@@ -171,4 +179,4 @@ def _baseline(settings: AnnealSettings, problem: Problem) -> Score | None:
             f"{settings.network.name}: give a run of the same network"
         )
     kept: Any = found.kept
-    return Score(kept["test_loss"], kept["test_accuracy"])
+    return Baseline(kept["test_loss"], kept["test_accuracy"], kept["energy"] <= found.settings.optimise.tolerance)

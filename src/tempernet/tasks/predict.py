@@ -44,7 +44,7 @@ class Predicted(NamedTuple):
 
 def predict_from(path: Path, data: Path, temperature: str = BEST) -> Predicted:
     """Predict the examples of an npz file by what a run has stored."""
-    folder = RunFolder.open(path)
+    folder = RunFolder.open(path, "sweep", "anneal", "optimise")
     settings = folder.settings
     trained_on = load_data(settings)
     if trained_on.sha256 != folder.read_json(PROVENANCE)["data"]["sha256"]:

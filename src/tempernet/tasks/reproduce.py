@@ -167,7 +167,7 @@ def is_study(path: Path) -> bool:
 
 
 def steps_of(scale: str) -> tuple[Step, ...]:
-    """The steps of a scale: the cheap ones first, so that a page has something early."""
+    """The steps of a scale, the cheap ones first."""
     if scale not in scales.SCALES:
         raise ConfigError(
             f"unknown scale {scale!r}{did_you_mean(scale, scales.SCALES)}; there are {', '.join(scales.SCALES)}"

@@ -26,7 +26,7 @@ def current(path: Path) -> dict[str, Any]:
         told = {"phase": "unknown", "warnings": [str(error)]}
     warnings = list(told.get("warnings", []))
     try:
-        found = load(path, folder.settings.task)
+        found = load(path, folder.settings.task, quick=True)
         finished = found.finished
         verdict = found.headline if isinstance(found, Annealed | Optimised) else found.verdict.headline
         _, passed_over = folder.checkpoints.latest()
@@ -42,10 +42,10 @@ def current(path: Path) -> dict[str, Any]:
     return {**told, "verdict": verdict, "finished": finished, "checkpoint_age": age, "bytes": folder.size()}
 
 
-def load(path: Path, task: str) -> Any:
-    """The results of a run of any task, so far as a status needs them."""
+def load(path: Path, task: str, *, quick: bool = False) -> Any:
+    """The results of a run of any task; `quick`, so far as a status needs them."""
     if task == "evidence":
-        return evidence_results.load(path, quick=True)
+        return evidence_results.load(path, quick=quick)
     rooms: dict[str, Any] = {"sweep": results, "anneal": annealed, "optimise": optimised}
     return rooms[task].load(path)
 

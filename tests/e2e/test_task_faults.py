@@ -62,8 +62,9 @@ ASSIGNMENTS = {
         "cooling.low=0.5",
         "cooling.num=3",
         "cooling.burn_in=2",
-        "cooling.rounds=4",
-        "cooling.score_every=3",
+        "cooling.rounds=5",
+        # The last round of a temperature is not scored.
+        "cooling.score_every=2",
         "dynamics.num_steps=4",
         "dynamics.num_trajectories=2",
         "start.max_gradients=20",
@@ -163,7 +164,7 @@ def test_the_runs_have_something_to_lose(straight: Straight) -> None:
     elif "rounds.replica" in found:
         assert found["rounds.energy"].shape == (4 + 6, 2, 4)
     elif "test.chosen_loss" in found:
-        assert found["rounds.energy"].shape == (18, 3) and found["scores.validation_loss"].shape == (6, 3)
+        assert found["rounds.energy"].shape == (21, 4) and found["scores.validation_loss"].shape == (6, 4)
     else:
         assert len(found["kept.number"]) == 4 < len(found["starts.energy"]) <= 17
 

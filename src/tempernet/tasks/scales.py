@@ -58,11 +58,11 @@ SWEEP: dict[str, dict[str, dict[tuple[str, int], Table]]] = {
     "smoke": {p: dict.fromkeys(SWEEPS, _sweep(2, 4, 5, 1, 8, 16, 2)) for p in PROTOCOLS},
     "hour": {
         "default": {
-            ("M3", 50): _sweep(4, 28, 100, 1, 250, 350, 5),
-            ("M3", 500): _sweep(4, 28, 100, 1, 90, 130, 5),
+            ("M3", 50): _sweep(4, 32, 25, 1, 800, 2000, 20),
+            ("M3", 500): _sweep(2, 56, 30, 1, 200, 600, 10),
             ("M3", 5000): _sweep(2, 20, 50, 1, 30, 40, 4),
-            ("M3star", 50): _sweep(4, 20, 100, 1, 120, 200, 5),
-            ("M3star", 500): _sweep(4, 20, 100, 1, 50, 80, 5),
+            ("M3star", 50): _sweep(4, 24, 25, 1, 600, 1500, 20),
+            ("M3star", 500): _sweep(2, 32, 30, 1, 250, 600, 10),
         },
         "paper": {
             ("M3", 50): _sweep(2, 28, 100, 10, 10, 30, 2),
@@ -117,7 +117,7 @@ OPTIMISE: dict[str, dict[str, dict[int, Table]]] = {
             500: _starts(100, 4000, 50, 2000),
             5000: _starts(10, 40, 40, 1500),
         },
-        "paper": {50: _starts(100, 4000, 50, 3000), 500: _starts(25, 25, 25, 5000), 5000: _starts(10, 20, 20, 1500)},
+        "paper": {50: _starts(100, 1000, 50, 3000), 500: _starts(25, 25, 25, 5000), 5000: _starts(10, 20, 20, 1500)},
     },
     "day": {
         "default": {

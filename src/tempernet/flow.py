@@ -73,6 +73,19 @@ class Flow:
             value[...] = arrays[f"flow_{name}"]
 
 
+def bottleneck(fraction_from_hot: np.ndarray) -> tuple[int, int] | None:
+    """The rungs between which replicas turn back, if the fraction that came from the hot end falls there at once.
+
+    In even flow it falls from 3/4 to 1/4 over half of the ladder. Where that takes less than a quarter, replicas hardly
+    pass however often they swap: they are in one state below, in another above, and seldom change.
+    """
+    cold, hot = np.flatnonzero(fraction_from_hot <= 0.25), np.flatnonzero(fraction_from_hot >= 0.75)
+    if not len(cold) or not len(hot):
+        return None
+    low, high = int(cold[-1]), int(hot[0])
+    return (low, high) if 0 < high - low < (len(fraction_from_hot) - 1) / 4 else None
+
+
 def freedom(replica: np.ndarray) -> float:
     """The power of time by which replicas spread over the rungs, from a record (rounds, copies, K) of who sat where.
 

@@ -18,7 +18,7 @@ import xarray
 from tempernet import config
 from tempernet.config import Settings
 from tempernet.errors import StoreError
-from tempernet.flow import Flow, freedom
+from tempernet.flow import Flow, bottleneck, freedom
 from tempernet.ladders import Barrier, measure_barrier
 from tempernet.paths import temperature_path
 from tempernet.statistics import Estimate, average
@@ -91,7 +91,7 @@ def load(path: Path) -> Results:
     finished = bool(checkpoint and checkpoint.meta["finished"])
     replica = counting["replica"]
     flow = Flow.of(replica)
-    verdict = _verdict(series, settings, int(flow.round_trips.sum()), freedom(replica))
+    verdict = _verdict(series, settings, flow, freedom(replica))
     summary = summarise(series, provenance, verdict)
     if checkpoint and checkpoint.meta["scores"]:
         summary = summary.merge(
@@ -333,7 +333,7 @@ def _burn_in(rows: dict[str, np.ndarray]) -> xarray.Dataset:
     return xarray.Dataset(variables)
 
 
-def _verdict(series: xarray.Dataset, settings: Settings, round_trips: int, free: float) -> Verdict:
+def _verdict(series: xarray.Dataset, settings: Settings, flow: Flow, free: float) -> Verdict:
     observables = {"the energy": series.energy.values}
     for layer in range(series.sizes["layer"]):
         observables[f"the mean square weight of layer {layer + 1}"] = series.mean_square.values[..., layer]
@@ -341,10 +341,13 @@ def _verdict(series: xarray.Dataset, settings: Settings, round_trips: int, free:
         if name in series:
             observables[f"the {name.replace('_', ' ')}"] = series[name].values
             break
+    narrow, temperatures = bottleneck(flow.fraction_from_hot), series.temperature.values
+    where = "" if narrow is None else "T = {:.3g} to {:.3g}".format(*temperatures[list(narrow)])
     return judge(
         observables,
-        round_trips,
+        int(flow.round_trips.sum()),
         free,
+        where,
         exchanging=settings.dynamics.exchange != "none",
         started_apart=settings.start.weights == "apart",
     )

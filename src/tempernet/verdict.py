@@ -62,6 +62,7 @@ def judge(
     observables: Mapping[str, np.ndarray],
     round_trips: int,
     freedom: float = np.nan,
+    bottleneck: str = "",
     *,
     exchanging: bool = True,
     started_apart: bool = True,
@@ -69,8 +70,8 @@ def judge(
 ) -> Verdict:
     """Judge a run by its `observables`, name -> (copies, draws, K); draws need not be the same for all.
 
-    `round_trips` is how often replicas crossed the ladder and others crossed back, over all copies, and `freedom` the
-    power of time by which they spread (see `flow`).
+    `round_trips` is how often replicas crossed the ladder and others crossed back, over all copies, `freedom` the power
+    of time by which they spread, and `bottleneck` where they turn back, if anywhere in particular (see `flow`).
     """
     names = list(observables)
     copies, _, rungs = next(iter(observables.values())).shape
@@ -90,7 +91,7 @@ def judge(
     return Verdict(
         equilibrated=np.array([not found for found in reasons]),
         reasons=reasons,
-        advice=_advice(reasons, copies, started_apart, freedom),
+        advice=_advice(reasons, copies, started_apart, freedom, bottleneck),
         # What cannot be told is the worst there is.
         rhat=np.nan_to_num(rhat, nan=np.inf, posinf=np.inf).max(axis=0),
         ess=np.nan_to_num(ess, nan=0.0).min(axis=0),
@@ -129,7 +130,7 @@ def _reasons(
     return found
 
 
-def _advice(reasons: list[list[str]], copies: int, started_apart: bool, freedom: float) -> list[str]:
+def _advice(reasons: list[list[str]], copies: int, started_apart: bool, freedom: float, bottleneck: str) -> list[str]:
     kinds = {_kind(reason) for rung in reasons for reason in rung}
     advice = []
     if kinds & {"R-hat", "drift"}:
@@ -140,7 +141,12 @@ def _advice(reasons: list[list[str]], copies: int, started_apart: bool, freedom:
         advice.append("sample longer (run.rounds)")
     if "not finite" in kinds:
         advice.append("find out what is not finite: the data, the energy, or weights that run away")
-    if "no round trips" in kinds and freedom < MIN_FREEDOM:
+    if "no round trips" in kinds and bottleneck:
+        advice.append(
+            f"let replicas pass {bottleneck}, where they turn back: more rungs there (ladder.temperatures), longer "
+            "trajectories (dynamics.num_steps), more rounds"
+        )
+    elif "no round trips" in kinds and freedom < MIN_FREEDOM:
         advice.append(
             f"let replicas forget: they turn back to the rungs they came from (they spread as time^{freedom:.1f}, free "
             "ones as time^1), which longer trajectories cure (dynamics.num_steps)"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tempernet.flow import COLD, HOT, LAGS, Flow, freedom
+from tempernet.flow import COLD, HOT, LAGS, Flow, bottleneck, freedom
 
 
 def followed(rounds: list[list[int]] | list[list[list[int]]]) -> Flow:
@@ -149,3 +149,30 @@ def test_freedom_is_not_told_from_too_little() -> None:
     # On a short ladder replicas are anywhere after 40 rounds.
     assert np.isnan(freedom(swapping(600, 4, memory=0.0)))
     assert np.isnan(freedom(np.zeros((600, 2, 1), np.int32)))
+
+
+def test_a_bottleneck_is_where_the_flow_falls_at_once() -> None:
+    even = np.linspace(0, 1, 32)
+    assert bottleneck(even) is None
+    step = np.where(np.arange(32) < 17, 0.05, 0.95) + 0.001 * np.arange(32)
+    assert bottleneck(step) == (16, 17)
+    # Rungs that no replica from either end has seen, as long as they are few.
+    few, many = step.copy(), step.copy()
+    few[15:19], many[8:25] = np.nan, np.nan
+    assert bottleneck(few) == (14, 19) and bottleneck(many) is None
+    assert bottleneck(np.full(32, np.nan)) is None and bottleneck(np.zeros(32)) is None
+    # Ends that are not told apart have no place in between.
+    assert bottleneck(step[::-1]) is None
+
+
+def test_replicas_of_two_kinds_make_a_bottleneck() -> None:
+    """Half of the replicas belong below the middle and half above, and seldom pass; within each half they are free."""
+    random, rungs, rounds = np.random.default_rng(1), 32, 6000
+    order, found = np.arange(rungs), []
+    for now in range(rounds):
+        for left in range(now % 2, rungs - 1, 2):
+            rate = 0.01 if left == 15 else 0.6
+            if random.uniform() < rate:
+                order[[left, left + 1]] = order[[left + 1, left]]
+        found.append(order.copy())
+    assert bottleneck(Flow.of(np.array(found)[:, None]).fraction_from_hot) == (15, 16)

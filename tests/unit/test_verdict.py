@@ -164,6 +164,12 @@ def test_replicas_that_turn_back_are_told_to_forget() -> None:
     assert judge(equilibrated(), 1, 0.4).advice == []
 
 
+def test_where_replicas_turn_back_is_told() -> None:
+    told = judge(equilibrated(), 0, 0.4, "T = 2.7 to 4.1").advice
+    assert len(told) == 1 and "pass T = 2.7 to 4.1" in told[0] and "ladder.temperatures" in told[0]
+    assert judge(equilibrated(), 1, 0.4, "T = 2.7 to 4.1").advice == []
+
+
 def test_advice_fits_the_fault() -> None:
     series = equilibrated()[SQUARE][..., FAULTY]
     drifting = judge(with_fault(SQUARE, series + 3 * series.std() * RAMP), 1)

@@ -50,9 +50,13 @@ class Optimised:
     @property
     def title(self) -> str:
         """Network, data and method in a few words."""
-        data, wanted = self.provenance["data"], self.settings.optimise
-        method = {"fire": "FIRE", "alg3": "Alg. 3"}[wanted.minimiser]
-        return f"{self.settings.network.name} on {data['n_train']} images of {data['name']}, optimised by {method}"
+        data = self.provenance["data"]
+        return f"{self.settings.network.name} on {data['n_train']} images of {data['name']}, optimised by {self.method}"
+
+    @property
+    def method(self) -> str:
+        """The minimiser as people call it."""
+        return {"fire": "FIRE", "alg3": "Alg. 3"}[self.settings.optimise.minimiser]
 
     @property
     def finished(self) -> bool:

@@ -69,7 +69,7 @@ def width(runs: Runs, network: str) -> Claim:
         reached = _at_minimum(run)
         there = f"{int(reached.sum())} of {len(widest)} at the minimum"
         chosen = widest[reached] if reached.any() else widest
-        return f"{_method(run)}: {np.median(chosen):.3g} ({chosen.min():.3g} to {chosen.max():.3g}; {there})"
+        return f"{run.method}: {np.median(chosen):.3g} ({chosen.min():.3g} to {chosen.max():.3g}; {there})"
 
     def decide() -> bool:
         printed = typical(PAPER)
@@ -92,11 +92,10 @@ def steps(runs: Runs, n: int) -> Claim:
     def tell(protocol: str) -> str:
         run = found(runs, f"{stem}-{protocol}")
         low, middle, high = _median_steps(run)
-        method = _method(run)
         if not math.isfinite(middle):
             least = run.starts["energy"].min()
-            return f"{method}: more than {run.settings.optimise.max_gradients}; E = {least:.3g} at best"
-        return f"{method}: {middle:.0f} (median; {low:.0f} to {high:.0f})"
+            return f"{run.method}: more than {run.settings.optimise.max_gradients}; E = {least:.3g} at best"
+        return f"{run.method}: {middle:.0f} (median; {low:.0f} to {high:.0f})"
 
     def decide() -> bool:
         run = faithful(runs, f"{stem}-{PAPER}", "M3", n)
@@ -109,10 +108,6 @@ def steps(runs: Runs, n: int) -> Claim:
         raise Undecided(f"a median on one side of {FEW_HUNDRED} steps: more starts, or optimise.max_gradients above it")
 
     return weigh("3.3.2", f"Alg. 3 takes M3 on D_{n} to E = 0 in", "a few hundred steps", tell, decide)
-
-
-def _method(run: Any) -> str:
-    return {"alg3": "Alg. 3", "fire": "FIRE"}[run.settings.optimise.minimiser]
 
 
 def _least_sampled(run: Any) -> float:

@@ -215,7 +215,7 @@ def reproduce(
     ] = None,
     only: Annotated[
         str | None,
-        typer.Option(metavar="NAME,...", help="fig1 to fig4, optimise, widths, evidence, or names of steps."),
+        typer.Option(metavar="NAME,...", help="fig1 to fig4, optimise, widths, evidence, all, or names of steps."),
     ] = None,
     max_time: MaxTimeOption = None,
     quiet: QuietOption = False,

@@ -77,7 +77,7 @@ def test_a_study_is_opened_as_it_was_begun(tmp_path: Path) -> None:
     Study.begin(tmp_path, "smoke", ["fig2"]).write()
     assert Study.open(tmp_path).only == ("fig2",)
     assert Study.begin(tmp_path, None, None).only == ("fig2",)
-    assert Study.begin(tmp_path, "smoke", []).only == ()
+    assert Study.begin(tmp_path, "smoke", []).only == Study.begin(tmp_path, "smoke", ["all"]).only == ()
     assert Study.open(tmp_path).status()["finished"] is False
     with pytest.raises(StoreError, match="holds a study of scale smoke, not day"):
         Study.begin(tmp_path, "day", None)

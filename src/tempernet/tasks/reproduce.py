@@ -30,6 +30,8 @@ RUNS, PROGRAMS = "runs", "programs"
 DEFAULT_SCALE = "hour"
 IMAGES_OF = "m3-d500-default"
 """The step whose images Fig. 1 shows."""
+ALL = "all"
+"""What `--only` takes to go back to the whole study."""
 PARTS = ("fig1", "fig2", "fig3", "fig4", "optimise", "widths", "evidence")
 """What `--only` can name, besides single steps."""
 
@@ -210,12 +212,15 @@ def steps_of(scale: str) -> tuple[Step, ...]:
 
 
 def checked(only: Iterable[str], steps: Iterable[Step]) -> tuple[str, ...]:
-    """Names of parts or steps, all of them known."""
-    known = [*PARTS, *(step.name for step in steps)]
-    for name in (names := tuple(only)):
+    """Names of parts or steps, all of them known; none for `all`."""
+    known = [ALL, *PARTS, *(step.name for step in steps)]
+    names = tuple(only)
+    if names == (ALL,):
+        return ()
+    for name in names:
         if name not in known:
             raise ConfigError(
-                f"--only knows no {name!r}{did_you_mean(name, known)}; it takes {', '.join(PARTS)}, or the name of a "
+                f"--only knows no {name!r}{did_you_mean(name, known)}; it takes {', '.join((*PARTS, ALL))}, or the name of a "
                 f"step such as {known[-1]}"
             )
     return names

@@ -220,8 +220,8 @@ def checked(only: Iterable[str], steps: Iterable[Step]) -> tuple[str, ...]:
     for name in names:
         if name not in known:
             raise ConfigError(
-                f"--only knows no {name!r}{did_you_mean(name, known)}; it takes {', '.join((*PARTS, ALL))}, or the name of a "
-                f"step such as {known[-1]}"
+                f"--only knows no {name!r}{did_you_mean(name, known)}; it takes {', '.join((*PARTS, ALL))}, or a "
+                f"step's name such as {known[-1]}"
             )
     return names
 

@@ -103,8 +103,9 @@ def must_be_equilibrated(run: Any, rungs: Sequence[int] | slice = slice(None)) -
     good = run.verdict.equilibrated[rungs]
     if not good.all():
         advice = "; ".join(run.verdict.advice)
+        where = f"on {int((~good).sum())} of the {len(good)} rungs asked" if len(good) > 1 else "at the rung asked"
         raise Undecided(
-            f"{run.path.name} equilibrated, which it is not on {int((~good).sum())} of the {len(good)} rungs asked: "
+            f"{run.path.name} equilibrated, which it is not {where}: "
             f"{advice} (tempernet resume with its folder, or a larger --scale)"
         )
 

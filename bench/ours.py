@@ -10,13 +10,20 @@ from task import STEP_SIZE
 from timing import Sampler
 
 from tempernet import Dynamics, Engine, Target, temperature_path
+from tempernet.hmc import Walls
 
 
 def engine_sampler(
-    target: Target, weights: Any, temperatures: np.ndarray, num_steps: int, *, reproducible: bool = False
+    target: Target,
+    weights: Any,
+    temperatures: np.ndarray,
+    num_steps: int,
+    *,
+    walls: Walls = "reflect",
+    reproducible: bool = False,
 ) -> Sampler:
-    """Rounds of an `Engine`: momenta, L Verlet steps between reflecting walls, accept, even-odd exchange."""
-    dynamics = Dynamics(num_steps=num_steps, num_trajectories=1)
+    """Rounds of an `Engine`: momenta, L Verlet steps between walls, accept, even-odd exchange."""
+    dynamics = Dynamics(num_steps=num_steps, num_trajectories=1, walls=walls)
     engine = Engine(target, temperature_path(temperatures), dynamics=dynamics, reproducible=reproducible)
     state, rungs = engine.start(weights), engine.rungs(STEP_SIZE)
     start_energy = float(np.mean(state.point.energy[: engine.num_replicas]))

@@ -1,7 +1,8 @@
 """The two samplers that tempernet is compared with, each used as its documentation shows.
 
-Both see the network as a user would write it, examples first, with one device and XLA's own threads. Neither
-has walls; BlackJAX has no replica exchange, so its rounds are without.
+Both see the network as a user would write it, examples first, with one device and XLA's own threads, and the box as a
+log density of minus infinity outside: trajectories that end there are rejected, as in Alg. 1. BlackJAX has no replica
+exchange, so its rounds are without.
 """
 
 from __future__ import annotations
@@ -19,6 +20,16 @@ from timing import Sampler
 
 EnergyFn = Callable[[Any], Array]
 """Weights of one replica -> E."""
+
+
+def in_a_box(energy_fn: EnergyFn, half_width: Any) -> EnergyFn:
+    """The same energy within |w_i| <= half_width_i, and infinity elsewhere."""
+
+    def walled(weights: Any) -> Array:
+        inside = jax.tree.map(lambda w, h: jnp.all(jnp.abs(w) <= h), weights, half_width)
+        return jnp.where(jnp.all(jnp.stack(jax.tree.leaves(inside))), energy_fn(weights), jnp.inf)
+
+    return walled
 
 
 def network_energy(inputs: np.ndarray, labels: np.ndarray, classes: int) -> EnergyFn:

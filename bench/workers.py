@@ -38,18 +38,25 @@ def sampler(name: str, num_examples: int, num_steps: int, rounds: int) -> dict[s
     network, train = tempernet.MLP(task.SIZES), tempernet.mnist16().split(num_examples).train
     temperatures = tempernet.geometric_temperatures(task.COLDEST, task.HOTTEST, task.REPLICAS)
     weights = _start(network, task.REPLICAS)
+    prior = tempernet.UniformBox.for_network(network)
     before = peak_bytes()
     if name in task.PEERS:
         import peers
 
         build = {task.BLACKJAX: peers.blackjax_sampler, task.TFP: peers.tfp_sampler}[name]
         energy_fn = peers.network_energy(train.x.reshape(num_examples, -1), train.y, network.classes)
-        made = build(energy_fn, weights, temperatures, num_steps)
+        made = build(peers.in_a_box(energy_fn, prior.half_width), weights, temperatures, num_steps)
     else:
         from ours import engine_sampler
 
-        target = tempernet.Target.classifier(network, train, tempernet.UniformBox.for_network(network))
-        made = engine_sampler(target, weights, temperatures, num_steps, reproducible=name == task.REPRODUCIBLE)
+        made = engine_sampler(
+            tempernet.Target.classifier(network, train, prior),
+            weights,
+            temperatures,
+            num_steps,
+            walls="reject" if name == task.REJECTING else "reflect",
+            reproducible=name == task.REPRODUCIBLE,
+        )
     times = time_rounds(made, rounds)
     per_step = np.array(times["round_seconds"]) / num_steps
     return {
@@ -129,6 +136,7 @@ def gradients(num_steps: int) -> dict[str, float]:
     ours = in_a_round(engine_sampler(target, weights, temperatures, num_steps))
     return {
         task.OURS: ours,
+        task.REJECTING: ours,
         task.REPRODUCIBLE: ours,
         task.BLACKJAX: in_a_round(peers.blackjax_sampler(energy_fn, weights, temperatures, num_steps)),
         task.TFP: in_a_round(peers.tfp_sampler(energy_fn, weights, temperatures, num_steps)),

@@ -262,7 +262,7 @@ def _known(folder: RunFolder) -> np.ndarray:
 
 
 def _from_rounds(path: Path, settings: Any, folder: RunFolder, parameter: str, known: np.ndarray) -> Recorded:
-    """Rungs sampled side by side; of a sweep, those from T = 1 on."""
+    """Rungs sampled side by side; of temperatures, those from T = 1 on."""
     rows = folder.records.load("rounds")
     burn_in, done = settings.run.burn_in, len(next(iter(rows.values()), ()))
     if done <= burn_in:
@@ -284,7 +284,7 @@ def _from_rounds(path: Path, settings: Any, folder: RunFolder, parameter: str, k
     with np.errstate(invalid="ignore"):
         swap_rate = swaps / attempts
     samples = PathSamples(rungs.coefficients, phi)
-    round_trips = int(Flow.of(replica).round_trips.sum())
+    round_trips = int(Flow.of(replica, int(which[0]) + 1).round_trips.sum())
     return Recorded(rungs, samples, known, squares, swap_rate, round_trips, freedom(replica))
 
 

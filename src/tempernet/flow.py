@@ -30,24 +30,24 @@ class Flow:
         self.from_cold = np.zeros(rungs, np.int64)
 
     @classmethod
-    def of(cls, replica: np.ndarray) -> Flow:
-        """Of all rounds of a record (rounds, copies, K)."""
+    def of(cls, replica: np.ndarray, cold: int = 1) -> Flow:
+        """Of all rounds of a record (rounds, copies, K), whose first `cold` rungs are the cold end."""
         flow = cls(*replica.shape[1:])
         for row in replica:
-            flow.update(row)
+            flow.update(row, cold)
         return flow
 
-    def update(self, replica: np.ndarray) -> None:
-        """One round: `replica` (copies, K) is who sits at each rung."""
+    def update(self, replica: np.ndarray, cold: int = 1) -> None:
+        """One round: `replica` (copies, K) is who sits at each rung; the first `cold` of them are the cold end."""
         if replica.shape[1] == 1:
             # One rung has no ends to travel between.
             return
         copies = np.arange(len(replica))
-        coldest, hottest = replica[:, 0], replica[:, -1]
-        self.down += self.label[copies, coldest] == HOT
-        self.up += self.label[copies, hottest] == COLD
-        self.label[copies, coldest] = COLD
-        self.label[copies, hottest] = HOT
+        coldest, hottest = (copies[:, None], replica[:, :cold]), (copies, replica[:, -1])
+        self.down += (self.label[coldest] == HOT).sum(axis=1)
+        self.up += self.label[hottest] == COLD
+        self.label[coldest] = COLD
+        self.label[hottest] = HOT
         at = np.take_along_axis(self.label, replica.astype(np.int64), axis=1)
         self.from_hot += (at == HOT).sum(axis=0)
         self.from_cold += (at == COLD).sum(axis=0)

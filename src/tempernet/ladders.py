@@ -56,16 +56,29 @@ def measure_barrier(path: Path, swap_rate: np.ndarray, mean_phi: np.ndarray) -> 
 
 
 def place(barrier: Barrier, num: int) -> np.ndarray:
-    """`num` values of the path's parameter at equal steps of the barrier, with the same ends."""
+    """`num` values of the path's parameter at equal steps of the barrier, with the same ends.
+
+    If a value of the path stays, the steps on its two sides differ a little, so that it is reached in whole steps.
+    """
     path = barrier.path
     steps = np.maximum(barrier.steps, LEAST_SHARE * barrier.steps.mean())
     if not steps.sum() > 0:
         steps = np.ones_like(steps)
     height = np.concatenate([[0.0], np.cumsum(steps)])
     # Inverse of a monotone function, interpolated monotonically.
-    inner = PchipInterpolator(height, stretched(path))(np.linspace(0, height[-1], num)[1:-1])
-    values = path.value_fn(np.exp(inner) - _offset(path))
-    return np.concatenate([path.values[:1], values, path.values[-1:]])
+    place_at = PchipInterpolator(height, stretched(path))
+
+    def between(first: int, last: int, intervals: int) -> np.ndarray:
+        """From one rung of the old path to another, which is left out."""
+        inner = place_at(np.linspace(height[first], height[last], intervals + 1)[1:-1])
+        return np.concatenate([path.values[first : first + 1], path.value_fn(np.exp(inner) - _offset(path))])
+
+    last = path.num_rungs - 1
+    if path.stays is None:
+        return np.concatenate([between(0, last, num - 1), path.values[-1:]])
+    kept = int(np.flatnonzero(path.values == path.stays)[0])
+    before = int(np.clip(np.rint((num - 1) * height[kept] / height[-1]), 1, num - 2))
+    return np.concatenate([between(0, kept, before), between(kept, last, num - 1 - before), path.values[-1:]])
 
 
 def swap_rates_at(barrier: Barrier, wanted: Path) -> np.ndarray:

@@ -54,6 +54,7 @@ def log_evidence(
     *,
     method: Literal["temperature", "bridge"] = "temperature",
     num: int = 24,
+    coldest: float = 1.0,
     burn_in: int = 200,
     rounds: int = 400,
     copies: int = 4,
@@ -63,7 +64,8 @@ def log_evidence(
     """The log evidence of a target by a path of `num` rungs, placed during burn-in.
 
     `temperature` leads from the prior, `bridge` from a quadratic around a minimum (Eq. 21). Every second copy starts
-    from minimised weights, the others from draws of the prior. Other options go to `Engine`.
+    from minimised weights, the others from draws of the prior. A path by temperature may go on from T = 1 to the
+    `coldest`: the rungs below 1 keep replicas moving at 1 and count for nothing else. Other options go to `Engine`.
 
     >>> found = log_evidence(target, num=30, rounds=500)
     >>> print(found.value, found.error, found.disagreements)
@@ -72,11 +74,12 @@ def log_evidence(
         check_count(name, count, least=least)
     tuning = tuning or Tuning()
     seed = int(engine_options.get("seed", 0))
-    betas = first_betas(target, num, seed)
     if method == "temperature":
-        with np.errstate(divide="ignore"):
-            path, known = temperature_path(1 / betas), 0.0
+        path, known = first_temperatures(target, num, coldest, seed), 0.0
     elif method == "bridge":
+        if coldest != 1:
+            raise ConfigError(f"a bridge ends at the posterior, T = 1: coldest must be 1, got {coldest}")
+        betas = first_betas(target, num, seed)
         centre = _fit(target, copies * num, max(2, burn_in // FIT), tuning, engine_options)
         quadratic = Quadratic(centre.weights, centre.stiffness, target.prior)
         path = bridge_path(1 - betas, jax.tree.map(jnp.asarray, centre), quadratic.draw)
@@ -87,18 +90,38 @@ def log_evidence(
     adaptation = Adaptation.begin(engine)
     state = engine.start(starting_weights(engine, "apart"))
     phi = _walk(engine, adaptation, state, burn_in, rounds, tuning)
-    samples = PathSamples(adaptation.path.coefficients, phi)
+    counts = adaptation.path.beta <= 1
+    sampled = adaptation.path.moved(adaptation.path.values[counts])
+    samples = PathSamples(sampled.coefficients, phi[:, :, counts])
     found = evidence.log_integrals(samples, np.asarray(known))
     return Evidence(
         value=found[HEADLINE].value,
         error=found[HEADLINE].error,
         estimators=found,
         disagreements=evidence.disagreements(found),
-        path=adaptation.path,
+        path=sampled,
         samples=samples,
         known=known,
-        swap_rate=adaptation.measured.swap_rate,
+        swap_rate=adaptation.measured.swap_rate[counts[:-1]],
     )
+
+
+def first_temperatures(target: Target, num: int, coldest: float, seed: int = 0) -> Path:
+    """`num` temperatures to begin with, from the coldest up to inf, with a rung at T = 1 that stays.
+
+    At the cold end of a ladder the replica with the deepest mode wins every swap and stays for as long as its mode
+    lives. With a few rungs below 1 it stays there instead, and T = 1 sees the others too.
+    """
+    if not 0 < coldest <= 1:
+        raise ConfigError(f"coldest must be a temperature above 0 and at most 1, got {coldest}")
+    betas = first_betas(target, num, seed)
+    below = 0
+    if coldest < 1:
+        # As close as the other rungs are, to begin with.
+        below = int(np.clip(np.rint(np.log(coldest) / np.log(betas[1])), 1, num - 2))
+        betas = np.concatenate([np.geomspace(1 / coldest, 1.0, below + 1)[:-1], first_betas(target, num - below, seed)])
+    with np.errstate(divide="ignore"):
+        return temperature_path(1 / betas, stays=1.0 if below else None)
 
 
 def first_betas(target: Target, num: int, seed: int = 0) -> np.ndarray:

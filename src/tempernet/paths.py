@@ -47,6 +47,8 @@ class Path:
     exact_at: float
     draw_fn: DrawFn | None = None
     of_copies: Any = None
+    stays: float | None = None
+    """A value between the ends that keeps a rung wherever the others move to."""
 
     @property
     def coefficients(self) -> np.ndarray:
@@ -77,8 +79,8 @@ class Path:
         return step_sizes / np.sqrt(self.values) if self.parameter == "temperature" else step_sizes
 
 
-def temperature_path(temperatures: Sequence[float] | np.ndarray) -> Path:
-    """Eq. 10 on a ladder: one term E, c = 1/T. Temperatures increase; inf is the prior."""
+def temperature_path(temperatures: Sequence[float] | np.ndarray, stays: float | None = None) -> Path:
+    """Eq. 10 on a ladder: one term E, c = 1/T. Temperatures increase; inf is the prior; one of them may stay."""
     values = numbers("temperatures", temperatures)
     if not _increasing(values) or not np.all(values > 0):
         raise ConfigError(f"temperatures must be increasing and positive (inf is allowed last), got {_listed(values)}")
@@ -90,6 +92,7 @@ def temperature_path(temperatures: Sequence[float] | np.ndarray) -> Path:
         terms_fn=_energy_alone,
         terms=("energy",),
         exact_at=np.inf,
+        stays=stays,
     )
 
 

@@ -43,6 +43,7 @@ SMALL = (
 )
 KINDS = {
     "temperature": SMALL,
+    "colder": (*SMALL, "path.coldest=0.5", "path.num=8"),
     "bridge": (*SMALL, "path.method=bridge"),
     "paper": (*SMALL, "protocol=paper"),
 }
@@ -87,9 +88,10 @@ def test_a_run_says_what_it_found_and_is_whole(straight: tuple[str, Path]) -> No
     assert said["log_evidence"] == pytest.approx(said["log_integral"] - said["log_prior_volume"])
     assert said["headline"] == ("simpson" if kind == "paper" else "bar")
     assert set(said["estimators"]) >= {"simpson", "trapezoid", "stepping stone", "bar", "mbar"}
-    assert len(said["rungs"]) == 6
+    assert len(said["rungs"]) == (7 if kind == "colder" else 6)
+    assert kind not in ("temperature", "colder") or said["rungs"][0]["temperature"] == 1
     assert current(path)["finished"]
-    if kind != "temperature":
+    if kind in ("bridge", "paper"):
         assert len(RunFolder(path).read_json(QUADRATIC)["log_integral"]) == (2 if kind == "paper" else 1)
 
 

@@ -23,7 +23,8 @@ from tempernet.evidence import ESTIMATORS, HEADLINE, log_ratio
 from tempernet.networks import FunctionNetwork
 
 RUNS, COPIES = 40, 2
-METHODS = ("temperature", "bridge")
+METHODS = ("temperature", "bridge", "colder")
+"""The last is the path by temperature that goes on below T = 1."""
 
 
 class Case(NamedTuple):
@@ -149,8 +150,9 @@ def run(name: str, method: str) -> Evidence:
     made = case(name)
     return log_evidence(
         made.target,
-        method=method,  # type: ignore[arg-type]
-        num=made.num,
+        method="bridge" if method == "bridge" else "temperature",
+        num=made.num + (2 if method == "colder" else 0),
+        coldest=0.6 if method == "colder" else 1.0,
         burn_in=80,
         rounds=60,
         copies=RUNS * COPIES,
@@ -179,6 +181,7 @@ def test_evidences_are_exact_within_their_errors(name: str, method: str) -> None
         assert abs(answer.value - truth) < 3 * answer.error, (estimator, answer, truth)
         assert answer.error < 0.15
     assert found.disagreements == []
+    assert found.path.beta.max() == 1 and found.samples.phi.shape[2] == found.path.num_rungs
     # The swap rates that the rungs were placed for.
     assert found.swap_rate.min() > 0.2
     for estimator in ESTIMATORS if name in ALL_ESTIMATORS else (HEADLINE, "simpson"):

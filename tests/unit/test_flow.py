@@ -36,6 +36,16 @@ def test_every_crossing_counts_once_however_long_the_replica_stays() -> None:
     assert followed(there_and_back).round_trips.tolist() == [2]
 
 
+def test_rungs_below_the_cold_end_belong_to_it() -> None:
+    # Replica 1 goes up from the second rung and replica 2 comes down to it; the coldest rung sees neither.
+    rounds = np.array([[0, 1, 2], [0, 2, 1]])[:, None]
+    assert Flow.of(rounds).round_trips.tolist() == [0]
+    assert Flow.of(rounds, cold=2).round_trips.tolist() == [1]
+    # Two come down at once, and of the two that left one reaches the hottest rung.
+    flow = Flow.of(np.array([[0, 1, 2, 3], [0, 1, 3, 2], [2, 3, 0, 1]])[:, None], cold=2)
+    assert (flow.up.tolist(), flow.down.tolist()) == ([1], [2])
+
+
 def test_copies_are_counted_apart() -> None:
     moving = [[0, 1, 2], [1, 0, 2], [1, 2, 0], [1, 0, 2], [0, 1, 2]]
     still = [[0, 1, 2]] * 5

@@ -187,6 +187,23 @@ def test_rungs_are_placed_up_to_the_prior() -> None:
     np.testing.assert_allclose(steps[::2], np.arange(1.0, 6.0))
 
 
+@pytest.mark.parametrize("num", [4, 9, 10, 30])
+def test_a_rung_that_stays_is_reached_in_whole_steps(num: int) -> None:
+    temperatures = np.array([0.5, 1.0, 2.0, 4.0, 8.0, np.inf])
+    barrier = ladders.Barrier(temperature_path(temperatures, stays=1.0), np.array([2.0, 1.0, 3.0, 1.0, 1.0]))
+    placed = place(barrier, num)
+    assert len(placed) == num and np.all(np.diff(placed) > 0)
+    assert (placed[0], placed[-1]) == (0.5, np.inf) and np.sum(placed == 1.0) == 1
+    # A quarter of the barrier lies below it.
+    below = int(np.flatnonzero(placed == 1.0)[0])
+    assert abs(below - (num - 1) / 4) <= 0.5 or below == 1
+    # Equal steps on each side.
+    alone = place(Barrier(temperatures[1:], barrier.steps[1:]), num - below)
+    np.testing.assert_allclose(placed[below:-1], alone[:-1], rtol=0.1)
+    # And nothing stays where nothing was asked to.
+    assert num == 9 or 1.0 not in place(Barrier(temperatures, barrier.steps), num)
+
+
 def test_the_three_paths_are_placed_alike() -> None:
     betas = np.array([0.0, 0.01, 0.1, 0.5, 1.0])
     rate, energy = np.array([0.5, 0.3, 0.6, 0.4]), np.array([500.0, 80.0, 30.0, 10.0, 8.0])[:, None]

@@ -18,6 +18,7 @@ from tempernet.config.tables import (
     TASKS,
     AnnealSettings,
     Cooling,
+    EvidenceSettings,
     Ladder,
     SamplingSettings,
     Settings,
@@ -222,6 +223,10 @@ def _first_problem(error: ValidationError) -> str:
 def _check_together(settings: TaskSettings) -> None:
     if isinstance(settings, Settings):
         _check_ladder(settings.ladder)
+    if isinstance(settings, EvidenceSettings) and settings.path.method == "bridge" and settings.path.coldest != 1:
+        raise ConfigError(
+            f"path.coldest must be 1 on a bridge, which ends at the posterior, got {settings.path.coldest}"
+        )
     if isinstance(settings, AnnealSettings):
         _check_cooling(settings.cooling)
     if isinstance(settings, SamplingSettings) and settings.tune.low >= settings.tune.high:

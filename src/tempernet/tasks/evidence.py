@@ -15,7 +15,7 @@ from tempernet.config import EvidenceSettings
 from tempernet.engine import Engine
 from tempernet.errors import NumericsError, Stopped
 from tempernet.evidence import Quadratic
-from tempernet.model_evidence import first_betas
+from tempernet.model_evidence import first_betas, first_temperatures
 from tempernet.networks import Weights
 from tempernet.paths import Centre
 from tempernet.rounds import State
@@ -35,7 +35,7 @@ def evidence_task(settings: EvidenceSettings, *rest: Any) -> Task:
 
 
 class TemperatureEvidence(LadderTask):
-    """Temperatures from 1 to infinity. No mode is assumed, and the hottest rung's samples are exact draws."""
+    """Temperatures from 1 or below to infinity. No mode is assumed, and the hottest rung's samples are exact draws."""
 
     def __init__(self, settings: EvidenceSettings, problem: Problem, folder: RunFolder, *watchers: Any) -> None:
         super().__init__(settings, problem, folder, *watchers)
@@ -43,9 +43,14 @@ class TemperatureEvidence(LadderTask):
 
     def make_engine(self, tile: int | None) -> Engine:
         """The engine on the temperatures that the run begins with."""
-        with np.errstate(divide="ignore"):
-            temperatures = 1 / first_betas(self.problem.target, self.settings.path.num, self.settings.run.seed)
-        return make_engine(self.settings, self.problem, paths.temperature_path(temperatures), tile)
+        wanted = self.settings.path
+        path = first_temperatures(self.problem.target, wanted.num, wanted.coldest, self.settings.run.seed)
+        return make_engine(self.settings, self.problem, path, tile)
+
+    @property
+    def cold_rungs(self) -> int:
+        """The posterior's, and those below it."""
+        return int(np.sum(self.adaptation.path.values <= 1))
 
 
 class BridgeEvidence(LadderTask):

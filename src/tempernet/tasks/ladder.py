@@ -55,6 +55,11 @@ class LadderTask(Task):
         settings = self.ladder_settings
         return starting_weights(self.engine, settings.start.weights, make_minimiser(settings))
 
+    @property
+    def cold_rungs(self) -> int:
+        """How many rungs are the cold end that replicas travel from and to."""
+        return 1
+
     def forget_samples(self) -> None:
         """Drop what was summed up over samples that are now burn-in."""
 
@@ -157,7 +162,7 @@ class LadderTask(Task):
             adaptation.learn(record, self.tuning, engine.largest_step)
         if sampling or is_measured(self.stages, began):
             adaptation.measured.add(record)
-        self.flow.update(np.asarray(record.replica))
+        self.flow.update(np.asarray(record.replica), self.cold_rungs)
         self._watch_stuck(record)
         if sampling:
             self.after_round(self.round - self.burn_in)

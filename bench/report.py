@@ -141,8 +141,8 @@ def markdown(summary: dict[str, Any]) -> str:
         "",
         "TFP evaluates all gradients once more after its exchange, L + 1 a round; the others take L (counted, not "
         "assumed). So speeds are compared by gradient, which leaves that one out. The peers reject what ends outside "
-        "of the box, as Alg. 1 and `tempernet-rejecting` do: that is the same work. Reflecting walls, the default, fold "
-        "every weight at every step, which the peers do not. BlackJAX has no exchange; both run on JAX's default "
+        "of the box, as Alg. 1 and `tempernet-rejecting` do: that is the same work. Reflecting walls, the default, "
+        "fold every weight at every step, which the peers do not. BlackJAX has no exchange; both run on JAX's default "
         "single device with XLA's threads. Peak memory is the largest of the processes, with Python, JAX, data and "
         "compilation.",
         "",

@@ -251,7 +251,7 @@ class EvidencePath(Table):
     num: Annotated[int, Field(ge=3)] = Field(default=60, description="rungs, both ends included")
     coldest: Annotated[float, Field(gt=0, le=1)] = Field(
         default=1.0,
-        description="temperature: where it ends; rungs below 1 only keep replicas moving at 1, which M3 wants: 0.7",
+        description="temperature: where it ends; rungs below 1 only keep replicas moving at 1, which M3 wants: 0.75",
     )
     adaptive: bool = Field(default=True, description="move rungs during burn-in until neighbours swap equally often")
 

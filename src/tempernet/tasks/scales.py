@@ -151,9 +151,9 @@ WIDTH: dict[str, dict[str, Table]] = {
 """Scale -> protocol -> settings of the 25 minimisations a network on D_500 (Sec. 3.2)."""
 
 
-def _path(copies: int, num: int, steps: int, burn_in: int, rounds: int) -> Table:
+def _path(copies: int, num: int, steps: int, burn_in: int, rounds: int, coldest: float = 1.0) -> Table:
     return {
-        "path": {"num": num},
+        "path": {"num": num} | ({"coldest": coldest} if coldest < 1 else {}),
         "dynamics": {"num_steps": steps},
         "run": {"copies": copies, "burn_in": burn_in, "rounds": rounds},
     }
@@ -168,7 +168,7 @@ _HOUR_BRIDGE = _path(4, 22, 100, 15, 15) | {"bridge": {"fit_burn_in": 50, "fit_r
 _DAY_BRIDGE = _path(4, 102, 100, 50, 50) | {"bridge": {"fit_burn_in": 500, "fit_rounds": 500}}
 _PAPER_BRIDGE: Table = {"run": {"copies": 28}}
 
-# copies, rungs, steps, burn-in, rounds; of the paper's bridge, rounds of each rung, and those of the fit
+# copies, rungs, steps, burn-in, rounds, coldest; of the paper's bridge, rounds of each rung, and those of the fit
 EVIDENCE: dict[str, dict[str, dict[str, Table]]] = {
     "smoke": {"default": dict.fromkeys(EVIDENCES, _SMOKE_PATH), "paper": dict.fromkeys(EVIDENCES, _SMOKE_BRIDGE)},
     "hour": {
@@ -176,15 +176,16 @@ EVIDENCE: dict[str, dict[str, dict[str, Table]]] = {
         "paper": dict.fromkeys(EVIDENCES, _HOUR_BRIDGE),
     },
     "day": {
-        "default": {"M1": _path(4, 60, 12, 1400, 6000), "M3": _path(4, 60, 36, 900, 3000)},
+        "default": {"M1": _path(4, 60, 12, 1400, 6000), "M3": _path(6, 40, 48, 600, 2300, coldest=0.75)},
         "paper": dict.fromkeys(EVIDENCES, _DAY_BRIDGE),
     },
     "paper": {
-        "default": {"M1": _path(4, 80, 12, 2000, 9000), "M3": _path(4, 80, 36, 1400, 4500)},
+        "default": {"M1": _path(4, 80, 12, 2000, 9000), "M3": _path(6, 48, 48, 1000, 3500, coldest=0.75)},
         "paper": dict.fromkeys(EVIDENCES, _PAPER_BRIDGE),
     },
 }
 """Scale -> protocol -> network -> settings of an evidence on D_500 (Sec. 4.4): by temperature, or the paper's bridge.
 
-A deeper network forgets more slowly and wants longer trajectories (docs/architecture.md, "Short rounds").
+A deeper network forgets more slowly: longer trajectories, rungs below T = 1, and copies rather than rungs
+(docs/architecture.md, "Short rounds" and what follows it).
 """

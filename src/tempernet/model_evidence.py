@@ -115,13 +115,13 @@ def first_temperatures(target: Target, num: int, coldest: float, seed: int = 0) 
     if not 0 < coldest <= 1:
         raise ConfigError(f"coldest must be a temperature above 0 and at most 1, got {coldest}")
     betas = first_betas(target, num, seed)
-    below = 0
     if coldest < 1:
-        # As close as the other rungs are, to begin with.
+        # As close together as the others would be without them.
         below = int(np.clip(np.rint(np.log(coldest) / np.log(betas[1])), 1, num - 2))
-        betas = np.concatenate([np.geomspace(1 / coldest, 1.0, below + 1)[:-1], first_betas(target, num - below, seed)])
+        above = np.geomspace(1.0, betas[-2], num - 1 - below)
+        betas = np.concatenate([np.geomspace(1 / coldest, 1.0, below + 1)[:-1], above, [0.0]])
     with np.errstate(divide="ignore"):
-        return temperature_path(1 / betas, stays=1.0 if below else None)
+        return temperature_path(1 / betas, stays=1.0 if coldest < 1 else None)
 
 
 def first_betas(target: Target, num: int, seed: int = 0) -> np.ndarray:

@@ -196,3 +196,10 @@ def test_evidences_are_exact_within_their_errors(name: str, method: str) -> None
         assert sound(z), (estimator, z)
         # And no error bars that are too long to say anything.
         assert z.std() > 0.4
+
+
+def test_a_rung_next_to_the_posterior_is_not_taken_for_it() -> None:
+    found, truth = run("double well", COLDER), case("double well").truth
+    assert sound(scores(found, truth, HEADLINE))
+    samples = replace(found.samples, coefficients=found.samples.coefficients[1:], phi=found.samples.phi[:, :, 1:])
+    assert not sound(scores(replace(found, samples=samples), truth, HEADLINE))

@@ -320,3 +320,10 @@ def test_differences_are_listed_by_name() -> None:
     new = resolve(assignments=["run.rounds=7", "ladder.kind=geometric"])
     assert differences(Settings(), new) == ["run.rounds: 200 -> 7", "ladder.kind: adaptive -> geometric"]
     assert differences(new, new) == []
+
+
+def test_rungs_below_the_posterior_are_for_paths_by_temperature() -> None:
+    assert config.resolve("evidence", assignments=["path.coldest=0.5"]).path.coldest == 0.5
+    for wrong in (["path.method=bridge", "path.coldest=0.5"], ["path.coldest=1.5"], ["path.coldest=0"]):
+        with pytest.raises(ConfigError, match="coldest"):
+            config.resolve("evidence", assignments=wrong)

@@ -13,7 +13,7 @@ from jax import Array
 
 from tempernet import tuning as rules
 from tempernet.errors import ConfigError, NumericsError, check_count
-from tempernet.exchange import SWEEPS
+from tempernet.exchange import SWEEPS, repeated
 from tempernet.hmc import Dynamics, Kernel
 from tempernet.integrator import Point, velocity_verlet
 from tempernet.mesh import DATA, Layout, example_specs, make_mesh, over_replicas
@@ -52,6 +52,7 @@ class Engine:
         copies: int = 1,
         dynamics: Dynamics | None = None,
         exchange: str = "even-odd",
+        num_exchanges: int = 1,
         masses: Any = 1.0,
         seed: int = 0,
         devices: int | None = None,
@@ -60,6 +61,7 @@ class Engine:
         reproducible: bool = False,
     ) -> None:
         check_count("copies", copies)
+        check_count("num_exchanges", num_exchanges)
         if exchange not in SWEEPS:
             raise ConfigError(f"exchange must be one of {', '.join(SWEEPS)}, got {exchange!r}")
         if tile is not None:
@@ -71,6 +73,7 @@ class Engine:
         self.target, self.path, self.copies, self.seed = target, path, copies, seed
         self.dynamics = dynamics or Dynamics()
         self.exchange = exchange if path.num_rungs > 1 else "none"
+        self.num_exchanges = num_exchanges
         self.masses = _masses(target, masses)
         mesh = make_mesh(devices, data_devices)
         data, axes = (target.data, None) if data_devices == 1 else target.split_data(data_devices)
@@ -119,7 +122,7 @@ class Engine:
             raise ConfigError(f"step sizes must be positive and finite, got {step_sizes}")
         sizes = np.broadcast_to(given, (self.num_rungs,))
         dtype = jnp.result_type(*jax.tree.leaves(self.target.prior.like))
-        num_steps = self.dynamics.steps_of(sizes, ~path.exact)
+        num_steps = self.dynamics.steps_of(sizes, path)
         return Rungs(*map(jnp.asarray, (path.coefficients.astype(dtype), sizes.astype(dtype), num_steps, path.exact)))
 
     def init_weights(self, first: int = 0) -> Weights:
@@ -167,7 +170,7 @@ class Engine:
         return self._unpad(minimise(self.layout.put_replicas(weights), self._data))
 
     def round(self, state: State, rungs: Rungs) -> tuple[State, Record]:
-        """One round: N_traj trajectories of every replica, then one exchange sweep."""
+        """One round: N_traj trajectories of every replica, then `num_exchanges` sweeps of exchange."""
         number = jnp.int32(self.dynamics.num_trajectories)
         return self._round(self._key(TRAJECTORY), self._placed(state), rungs, number, self._data)
 
@@ -182,9 +185,11 @@ class Engine:
         moving = self._placed(state._replace(round=jnp.int32(0)))
 
         def with_steps(step_sizes: np.ndarray) -> Rungs:
-            num_steps = self.dynamics.steps_of(step_sizes, ~np.asarray(rungs.exact))
-            sizes = jnp.asarray(step_sizes, rungs.step_sizes.dtype)
-            return rungs._replace(step_sizes=sizes, num_steps=jnp.asarray(num_steps))
+            sized = rungs._replace(step_sizes=jnp.asarray(step_sizes, rungs.step_sizes.dtype))
+            if self.dynamics.lengths != "distance":
+                return sized
+            walk = ~np.asarray(rungs.exact)
+            return sized._replace(num_steps=jnp.asarray(self.dynamics.shared_out(1 / step_sizes, walk)))
 
         fates = np.zeros((2, self.num_rungs), np.int64)
 
@@ -348,7 +353,7 @@ class Engine:
             return Kernel(evaluate_fn, terms_fn, self.target.prior, self.masses, self.dynamics)
 
         draw_fn = (self.path.draw_fn or self.target.prior.draw) if self.path.exact.any() else None
-        sweep_fn, own = SWEEPS[self.exchange], self.path.of_copies
+        sweep_fn, own = repeated(SWEEPS[self.exchange], self.num_exchanges), self.path.of_copies
         lengths = self._own_lengths
         round_fn = make_round(
             kernel_fn, sweep_fn, self.layout, self.copies, self._specs, draw_fn, own, own_lengths=lengths
@@ -368,7 +373,7 @@ class Engine:
 
     @property
     def _own_lengths(self) -> bool:
-        return self.dynamics.lengths == "distance" and self.num_rungs > 1
+        return self.dynamics.lengths != "steps" and self.num_rungs > 1
 
     @property
     def _state_shardings(self) -> State:

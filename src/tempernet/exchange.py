@@ -86,6 +86,30 @@ def no_exchange(
     return replica_at, none
 
 
+def repeated(sweep_fn: SweepFn, number: int) -> SweepFn:
+    """The sweep `number` times over, one after the other; attempts, acceptances and probabilities add up.
+
+    Each leaves the joint density of the ladder as it is, so all of them do. Between them no energy changes: many sweeps
+    bring the places of the replicas to equilibrium with the energies that the trajectories ended with.
+    """
+    if number == 1:
+        return sweep_fn
+
+    def sweeps(
+        key: Array, round_index: Array, replica_at: Array, phi: Array, coefficients: Array
+    ) -> tuple[Array, SwapInfo]:
+        def again(replica_at: Array, given: tuple[Array, Array]) -> tuple[Array, SwapInfo]:
+            sweep_key, index = given
+            return sweep_fn(sweep_key, index, replica_at, phi, coefficients)
+
+        # Counted through all rounds, so that even and odd pairs take turns from one round to the next as well.
+        indices = round_index * number + jnp.arange(number, dtype=jnp.int32)
+        replica_at, info = jax.lax.scan(again, replica_at, (jax.random.split(key, number), indices))
+        return replica_at, jax.tree.map(lambda leaf: leaf.sum(axis=0), info)
+
+    return sweeps
+
+
 SWEEPS: dict[str, SweepFn] = {"even-odd": even_odd, "random-pairs": random_pairs, "none": no_exchange}
 """The exchange rules by the names used in settings."""
 

@@ -1,4 +1,4 @@
-"""The round: N_traj trajectories of every replica at its rung, then one exchange sweep. A pure function.
+"""The round: N_traj trajectories of every replica at its rung, then exchange. A pure function.
 
 Random numbers come from fold_in(fold_in(key, round), replica), never from a device, so that any number of
 devices draws the same ones. Weights never cross devices; the exchange sees only the energy terms.

@@ -49,9 +49,10 @@ OF_RUNGS: dict[str, Any] = {"step_sizes": np.array([0.15, 0.2, 0.4, 0.9]), "leng
 """All replicas of a device in one tile, so that those of short trajectories wait for those of long ones."""
 
 
+@pytest.mark.parametrize("lengths", ["distance", "density"])
 @pytest.mark.parametrize("rule", ["none", "even-odd"])
-def test_a_length_for_each_rung_leaves_the_density_unchanged(rule: str) -> None:
-    assert smallest_p(WELLS_IN_BOX, exchange=rule, **OF_RUNGS) > ACCEPT_P
+def test_a_length_for_each_rung_leaves_the_density_unchanged(rule: str, lengths: str) -> None:
+    assert smallest_p(WELLS_IN_BOX, exchange=rule, **{**OF_RUNGS, "lengths": lengths}) > ACCEPT_P
 
 
 Patch = Callable[[pytest.MonkeyPatch], None]
@@ -167,3 +168,29 @@ def test_a_broken_swap_rule_is_found_out(monkeypatch: pytest.MonkeyPatch, twin: 
 @pytest.mark.parametrize("rule", ["even-odd", "random-pairs"])
 def test_the_right_swap_rule_passes_where_the_broken_ones_fail(rule: str) -> None:
     assert smallest_p(WELLS_IN_BOX, exchange=rule, step_sizes=0.15, num_steps=1, rounds=12, copies=12000) > ACCEPT_P
+
+
+SWEPT_OFTEN: dict[str, Any] = {"step_sizes": 0.15, "num_steps": 1, "rounds": 12, "copies": 12000, "num_exchanges": 3}
+
+
+@pytest.mark.parametrize("rule", ["even-odd", "random-pairs"])
+def test_several_sweeps_of_exchange_leave_the_density_unchanged(rule: str) -> None:
+    assert smallest_p(WELLS_IN_BOX, exchange=rule, **SWEPT_OFTEN) > ACCEPT_P
+
+
+def test_sweeps_that_do_not_see_each_other_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All sweeps decide by where the replicas were before the first, and their moves are made one after another."""
+
+    def blind(sweep_fn: exchange.SweepFn, number: int) -> exchange.SweepFn:
+        def sweeps(key: Any, round_index: Any, replica_at: Any, phi: Any, coefficients: Any) -> Any:
+            moved, rungs = replica_at, jnp.arange(len(replica_at))
+            for s, sweep_key in enumerate(jax.random.split(key, number)):
+                # The move as a permutation of rungs: a sweep of replicas called by the rungs they sit at.
+                move, info = sweep_fn(sweep_key, round_index * number + s, rungs, phi[replica_at], coefficients)
+                moved = moved[move]
+            return moved, info
+
+        return sweeps
+
+    monkeypatch.setattr("tempernet.engine.repeated", blind)
+    assert smallest_p(WELLS_IN_BOX, exchange="even-odd", **SWEPT_OFTEN) < REJECT_P

@@ -165,6 +165,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...]]] = {
     "num_steps zero": (lambda: tn.Dynamics(num_steps=0), ConfigError, ("num_steps", "at least 1", "0")),
     "num_steps half": (lambda: tn.Dynamics(num_steps=1.5), ConfigError, ("num_steps", "1.5")),
     "num_steps nan": (lambda: tn.Dynamics(num_steps=math.nan), ConfigError, ("num_steps", "nan")),
+    "num_exchanges": (lambda: engine(num_exchanges=0), ConfigError, ("num_exchanges", "at least 1", "0")),
     "num_trajectories": (lambda: tn.Dynamics(num_trajectories=-3), ConfigError, ("num_trajectories", "-3")),
     "num_trajectories half": (
         lambda: tn.Dynamics(num_trajectories=2.5),

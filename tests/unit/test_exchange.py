@@ -1,6 +1,7 @@
 """Exchange: the swap rule by hand, the pairs that are tried, and permutations that stay permutations."""
 
 import functools
+import itertools
 import math
 from typing import Any
 
@@ -9,8 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import Array
+from scipy import stats
 
-from tempernet.exchange import SWEEPS, SwapInfo, log_swap_ratio
+from tempernet.exchange import SWEEPS, SwapInfo, log_swap_ratio, repeated
 
 TEMPERATURES = np.array([0.5, 1.0, 2.0, 4.0, 8.0], np.float32)
 COEFFICIENTS = jnp.asarray(1 / TEMPERATURES[:, None])
@@ -158,3 +160,40 @@ def test_no_exchange_attempts_nothing() -> None:
     _, info = sweep_many("none", phi_of(50, 40, 30, 20, 10))
     assert info.attempts.sum() == info.accepts.sum() == info.probability.sum() == 0
     assert info.attempts.shape == (KEYS, 4)
+
+
+def test_repeated_once_is_the_sweep_itself() -> None:
+    assert repeated(SWEEPS["even-odd"], 1) is SWEEPS["even-odd"]
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+@pytest.mark.parametrize("round_index", [0, 1])
+def test_repeated_sweeps_follow_each_other(name: str, round_index: int) -> None:
+    """Each sees what the one before it left, has a key of its own, and counts on where the last round ended."""
+    phi, key, number = phi_of(1.0, 1.4, 0.8, 1.1, 1.3), jax.random.key(5), 3
+    found, info = repeated(SWEEPS[name], number)(key, jnp.int32(round_index), IN_ORDER, phi, COEFFICIENTS)
+    replica_at, infos = IN_ORDER, []
+    for s, sweep_key in enumerate(jax.random.split(key, number)):
+        replica_at, one = SWEEPS[name](sweep_key, jnp.int32(round_index * number + s), replica_at, phi, COEFFICIENTS)
+        infos.append(one)
+    np.testing.assert_array_equal(found, replica_at)
+    for total, *parts in zip(info, *infos, strict=True):
+        np.testing.assert_allclose(total, np.sum(parts, axis=0), rtol=1e-6)
+
+
+def places(number: int) -> float:
+    """Chi-square p of where `number` sweeps leave three replicas, against exp(-sum_k E_k / T_k) over their orders."""
+    phi, coefficients = phi_of(1.0, 2.0, 3.5), COEFFICIENTS[:3]
+    sweep_fn = repeated(SWEEPS["even-odd"], number)
+    keys = jax.random.split(jax.random.key(8), KEYS)
+    start = jnp.arange(3, dtype=jnp.int32)
+    ends = np.asarray(jax.vmap(lambda key: sweep_fn(key, jnp.int32(0), start, phi, coefficients)[0])(keys))
+    orders = list(itertools.permutations(range(3)))
+    weights = np.array([math.exp(-float(np.sum(coefficients[:, 0] * phi[list(order), 0]))) for order in orders])
+    counts = [np.all(ends == order, axis=1).sum() for order in orders]
+    return float(stats.chisquare(counts, KEYS * weights / weights.sum()).pvalue)
+
+
+def test_many_sweeps_bring_the_places_to_equilibrium_and_two_do_not() -> None:
+    assert places(40) > 1e-4
+    assert places(2) < 1e-9

@@ -8,7 +8,7 @@ _ALG_1 = {"walls": "reject", "jitter": 0.0, "lengths": "steps", "masses": "unit"
 PAPER: dict[str, dict[str, dict[str, Any]]] = {
     "sweep": {
         "ladder": {"kind": "geometric"},
-        "dynamics": {**_ALG_1, "exchange": "random-pairs"},
+        "dynamics": {**_ALG_1, "exchange": "random-pairs", "num_exchanges": 1},
         "start": {"weights": "minimised", "minimiser": "alg3"},
         "tune": {"low": 0.6, "high": 0.7},
     },

@@ -83,6 +83,7 @@ def make_engine(
             lengths=dynamics.lengths,
         ),
         exchange=dynamics.exchange,
+        num_exchanges=dynamics.num_exchanges,
         masses=1.0 if dynamics.masses == "unit" else dynamics.masses,
         seed=settings.run.seed,
         devices=settings.run.devices or None,

@@ -122,7 +122,7 @@ class Engine:
             raise ConfigError(f"step sizes must be positive and finite, got {step_sizes}")
         sizes = np.broadcast_to(given, (self.num_rungs,))
         dtype = jnp.result_type(*jax.tree.leaves(self.target.prior.like))
-        num_steps = self.dynamics.steps_of(sizes, path)
+        num_steps = self.dynamics.steps_of(sizes, ~path.exact)
         return Rungs(*map(jnp.asarray, (path.coefficients.astype(dtype), sizes.astype(dtype), num_steps, path.exact)))
 
     def init_weights(self, first: int = 0) -> Weights:
@@ -185,11 +185,9 @@ class Engine:
         moving = self._placed(state._replace(round=jnp.int32(0)))
 
         def with_steps(step_sizes: np.ndarray) -> Rungs:
-            sized = rungs._replace(step_sizes=jnp.asarray(step_sizes, rungs.step_sizes.dtype))
-            if self.dynamics.lengths != "distance":
-                return sized
-            walk = ~np.asarray(rungs.exact)
-            return sized._replace(num_steps=jnp.asarray(self.dynamics.shared_out(1 / step_sizes, walk)))
+            num_steps = self.dynamics.steps_of(step_sizes, ~np.asarray(rungs.exact))
+            sizes = jnp.asarray(step_sizes, rungs.step_sizes.dtype)
+            return rungs._replace(step_sizes=sizes, num_steps=jnp.asarray(num_steps))
 
         fates = np.zeros((2, self.num_rungs), np.int64)
 
@@ -373,7 +371,7 @@ class Engine:
 
     @property
     def _own_lengths(self) -> bool:
-        return self.dynamics.lengths != "steps" and self.num_rungs > 1
+        return self.dynamics.lengths == "distance" and self.num_rungs > 1
 
     @property
     def _state_shardings(self) -> State:

@@ -14,12 +14,11 @@ from jax import Array
 from tempernet.errors import ConfigError, check_count
 from tempernet.integrator import EvaluateFn, Point, velocity_verlet
 from tempernet.networks import Weights, cut
-from tempernet.paths import Path
 from tempernet.priors import Prior
 
 Walls = Literal["reflect", "reject", "none"]
 WALLS = get_args(Walls)
-Lengths = Literal["steps", "distance", "density"]
+Lengths = Literal["steps", "distance"]
 LENGTHS = get_args(Lengths)
 MAX_STRETCH = 8
 """A rung's trajectories have at most so many times the mean number of steps."""
@@ -33,9 +32,8 @@ class Dynamics:
     or `reject` a trajectory that ends outside (Alg. 1 as printed); with `none` the box is ignored, as Eq. 20 wants it.
     `jitter` draws the step size of every trajectory uniformly within ±jitter of the rung's, independently of the
     state, so that no trajectory length is in step with a harmonic mode; 0 is the paper's fixed dt.
-    `lengths` is what the trajectories of all rungs have in common: the number of steps; the distance
-    eps L, so that a rung with small steps makes more of them; or the number of steps over the density of rungs, so that
-    they are longest where an adaptive ladder is densest. `num_steps` is their mean over the rungs.
+    `lengths` is what the trajectories of all rungs have in common: the number of steps, or the distance
+    eps L, so that a rung with small steps makes more of them; `num_steps` is then their mean over the rungs.
     """
 
     num_steps: int = 100
@@ -54,17 +52,11 @@ class Dynamics:
         if self.lengths not in LENGTHS:
             raise ConfigError(f"lengths must be one of {', '.join(LENGTHS)}, got {self.lengths!r}")
 
-    def steps_of(self, step_sizes: np.ndarray, path: Path) -> np.ndarray:
-        """L of every rung (K,) of a path with these step sizes."""
-        if self.lengths == "steps":
+    def steps_of(self, step_sizes: np.ndarray, walk: np.ndarray) -> np.ndarray:
+        """L of every rung (K,) with these step sizes; rungs that do not `walk` are drawn from, and make one step."""
+        if self.lengths == "steps" or not walk.any():
             return np.full(len(step_sizes), self.num_steps, np.int32)
-        share = path.density if self.lengths == "density" else 1 / np.asarray(step_sizes, np.float64)
-        return self.shared_out(share, ~path.exact)
-
-    def shared_out(self, share: np.ndarray, walk: np.ndarray) -> np.ndarray:
-        """L of every rung (K,) by its share; rungs that do not `walk` are drawn from, and make one step."""
-        if not walk.any():
-            return np.full(len(share), self.num_steps, np.int32)
+        share = 1 / np.asarray(step_sizes, np.float64)
         wanted = np.rint(self.num_steps * share / share[walk].mean())
         return np.where(walk, np.clip(wanted, 1, MAX_STRETCH * self.num_steps), 1).astype(np.int32)
 

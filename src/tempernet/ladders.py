@@ -66,12 +66,12 @@ def place(barrier: Barrier, num: int) -> np.ndarray:
         steps = np.ones_like(steps)
     height = np.concatenate([[0.0], np.cumsum(steps)])
     # Inverse of a monotone function, interpolated monotonically.
-    place_at = PchipInterpolator(height, path.coordinate)
+    place_at = PchipInterpolator(height, stretched(path))
 
     def between(first: int, last: int, intervals: int) -> np.ndarray:
         """From one rung of the old path to another, which is left out."""
         inner = place_at(np.linspace(height[first], height[last], intervals + 1)[1:-1])
-        return np.concatenate([path.values[first : first + 1], path.value_fn(np.exp(inner) - path.offset)])
+        return np.concatenate([path.values[first : first + 1], path.value_fn(np.exp(inner) - _offset(path))])
 
     last = path.num_rungs - 1
     if path.stays is None:
@@ -84,7 +84,7 @@ def place(barrier: Barrier, num: int) -> np.ndarray:
 def swap_rates_at(barrier: Barrier, wanted: Path) -> np.ndarray:
     """Swap rates to expect between the rungs of another path with the same ends: 1 - erf(x/2) of its intervals."""
     height = np.concatenate([[0.0], np.cumsum(barrier.steps)])
-    old, at = (np.log(path.beta + barrier.path.offset) for path in (barrier.path, wanted))
+    old, at = (np.log(path.beta + _offset(barrier.path)) for path in (barrier.path, wanted))
     # Ascending, for the interpolation; temperatures ascend where beta descends.
     steps = np.abs(np.diff(PchipInterpolator(-old, height)(-at)))
     return 1 - erf(math.sqrt(math.pi) / 2 * steps)
@@ -92,6 +92,17 @@ def swap_rates_at(barrier: Barrier, wanted: Path) -> np.ndarray:
 
 def interpolate_steps(path: Path, step_sizes: np.ndarray, wanted: Path) -> np.ndarray:
     """Reduced step sizes at the rungs of another path, linear in log eps against the stretched coordinate."""
-    at, old = np.log(wanted.beta + path.offset), path.coordinate
+    at, old = np.log(wanted.beta + _offset(path)), stretched(path)
     order = np.argsort(old)
     return np.exp(np.interp(at, old[order], np.log(step_sizes)[order]))
+
+
+def stretched(path: Path) -> np.ndarray:
+    """The coordinate that rungs are interpolated in, (K,): log beta, shifted where the path reaches beta = 0."""
+    return np.log(path.beta + _offset(path))
+
+
+def _offset(path: Path) -> float:
+    """0, or on a path that reaches beta = 0 the smallest other beta: below it, beta itself is the even coordinate."""
+    beta = path.beta
+    return float(beta[beta > 0].min()) if np.any(beta == 0) else 0.0

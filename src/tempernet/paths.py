@@ -61,24 +61,6 @@ class Path:
         return self.coefficients[:, 0]
 
     @property
-    def coordinate(self) -> np.ndarray:
-        """What rungs are interpolated in, (K,): log beta, shifted where the path reaches beta = 0."""
-        return np.log(self.beta + self.offset)
-
-    @property
-    def offset(self) -> float:
-        """0, or if the path reaches beta = 0 the smallest other beta: below it, beta itself is the even coordinate."""
-        return float(self.beta[self.beta > 0].min()) if np.any(self.beta == 0) else 0.0
-
-    @property
-    def density(self) -> np.ndarray:
-        """Rungs to a unit of the coordinate, around each rung: (K,), 1 for a single one."""
-        if self.num_rungs == 1:
-            return np.ones(1)
-        gaps = np.abs(np.diff(self.coordinate))
-        return 2 / (np.append(gaps, gaps[-1]) + np.insert(gaps, 0, gaps[0]))
-
-    @property
     def num_rungs(self) -> int:
         """K, the number of rungs."""
         return len(self.values)

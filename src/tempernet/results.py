@@ -20,6 +20,7 @@ from tempernet.config import Settings
 from tempernet.errors import StoreError
 from tempernet.flow import Flow, bottleneck, freedom
 from tempernet.ladders import Barrier, measure_barrier
+from tempernet.memory import remembered, times_forgotten
 from tempernet.paths import temperature_path
 from tempernet.statistics import Estimate, average
 from tempernet.store import RunFolder, files
@@ -91,7 +92,8 @@ def load(path: Path) -> Results:
     finished = bool(checkpoint and checkpoint.meta["finished"])
     replica = counting["replica"]
     flow = Flow.of(replica)
-    verdict = _verdict(series, settings, flow, freedom(replica))
+    kept = _after(folder.weights.load("weights"), burn_in)
+    verdict = _verdict(series, settings, flow, freedom(replica), _forgotten(kept, series))
     summary = summarise(series, provenance, verdict)
     if checkpoint and checkpoint.meta["scores"]:
         summary = summary.merge(
@@ -155,6 +157,7 @@ def summarise(series: xarray.Dataset, provenance: dict[str, Any], verdict: Verdi
         "rhat": ("temperature", verdict.rhat),
         "ess": ("temperature", verdict.ess),
         "drift": ("temperature", verdict.drift),
+        "forgotten": ("temperature", verdict.forgotten),
         "equilibrated": ("temperature", verdict.equilibrated),
     }
     squares = average(series.mean_square.values)
@@ -333,7 +336,27 @@ def _burn_in(rows: dict[str, np.ndarray]) -> xarray.Dataset:
     return xarray.Dataset(variables)
 
 
-def _verdict(series: xarray.Dataset, settings: Settings, flow: Flow, free: float) -> Verdict:
+def _forgotten(kept: dict[str, np.ndarray], series: xarray.Dataset) -> np.ndarray:
+    """How often replicas have forgotten what they remember longest, weights or predictions: (K,), NaN if unknown."""
+    temperatures = series.temperature.values
+    found = np.full(len(temperatures), np.nan)
+    if "replica" not in kept or len(kept["round"]) < 2:
+        return found
+    leaves = [kept[f"leaf{i}"] for i in range(sum(name.startswith("leaf") for name in kept))]
+    layers = np.array_split(np.arange(len(leaves)), series.sizes["layer"])
+    followed = [[leaves[i] for i in layer] for layer in layers] + [[kept["predictions"]]]
+    share = np.max([_remembered(parts, kept["replica"]) for parts in followed], axis=0)
+    lag = float(np.diff(kept["round"]).mean())
+    found[np.isin(temperatures, kept["temperatures"][-1])] = times_forgotten(share, lag, series.sizes["round"])
+    return found
+
+
+def _remembered(leaves: list[np.ndarray], replica: np.ndarray) -> np.ndarray:
+    """Of all weights of a layer, or of the predictions."""
+    return remembered(np.concatenate([leaf.reshape(*replica.shape, -1) for leaf in leaves], axis=-1), replica)
+
+
+def _verdict(series: xarray.Dataset, settings: Settings, flow: Flow, free: float, forgotten: np.ndarray) -> Verdict:
     observables = {"the energy": series.energy.values}
     for layer in range(series.sizes["layer"]):
         observables[f"the mean square weight of layer {layer + 1}"] = series.mean_square.values[..., layer]
@@ -348,6 +371,7 @@ def _verdict(series: xarray.Dataset, settings: Settings, flow: Flow, free: float
         int(flow.round_trips.sum()),
         free,
         where,
+        forgotten=forgotten,
         exchanging=settings.dynamics.exchange != "none",
         started_apart=settings.start.weights == "apart",
     )

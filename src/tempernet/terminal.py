@@ -183,12 +183,18 @@ def statements(results: Results) -> list[str]:
     barrier = results.barrier
     lines.append(
         f"communication barrier {barrier.total:.1f} asks for about {barrier.rungs_wanted} rungs, there are "
-        f"{len(results.temperatures)}; {results.round_trips} round trips"
+        f"{len(results.temperatures)}; {results.round_trips} round trips{_forgetting(results)}"
     )
     lines.append(f"verdict: {results.verdict.headline}")
     lines += grouped_reasons(results.verdict, results.temperatures)
     lines += [f"  advice: {text}" for text in results.verdict.advice if not results.verdict.good]
     return lines
+
+
+def _forgetting(results: Results) -> str:
+    """How often replicas have forgotten, where that can be told of all rungs."""
+    least = float(np.min(results.summary.forgotten.values))
+    return "" if math.isnan(least) else f"; replicas have forgotten what they were at least {least:.1f} times"
 
 
 def grouped_reasons(verdict: Verdict, values: np.ndarray, parameter: str = "temperature") -> list[str]:
@@ -207,6 +213,9 @@ def grouped_reasons(verdict: Verdict, values: np.ndarray, parameter: str = "temp
 
 def _about(reason: str) -> str:
     """A reason without its number, so that rungs can share it: `R-hat of the energy`."""
+    told, forgot, _ = reason.partition(", and replicas forgot")
+    if forgot:
+        return f"{told}{forgot} too seldom"
     kind, of, what = reason.partition(",")[0].partition(" of the ")
     return f"{kind.split()[0]} of the {what}" if of and any(c.isdigit() for c in kind) else reason
 

@@ -2,7 +2,7 @@
 
 Energy alone is not enough: a frozen chain has a steady energy. So every rung is judged by slow observables as well
 (the mean square weight of each layer, the held-out loss), by whether copies that started apart have met, and by whether
-replicas travel the ladder at all.
+its replicas are new ones: come from the other end of the ladder, or no longer what they were.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_RHAT = 1.1
 MAX_DRIFT = 4.0
 """Standard errors between the halves; of hundreds of tests none should pass this by chance."""
 MIN_ESS = 10.0
-"""Effective draws a copy, of every observable."""
+"""Effective draws a copy, of every observable; and times that replicas that do not travel must have forgotten."""
 MIN_FREEDOM = 0.6
 """Below it, replicas without round trips are held back by their memory, and not by the ladder."""
 MIN_DRAWS = 8
@@ -40,6 +40,8 @@ class Verdict(NamedTuple):
     """Effective draws of the observable that has the fewest."""
     drift: np.ndarray
     """The largest in size."""
+    forgotten: np.ndarray
+    """How often replicas there have forgotten what they remember longest, weights or predictions; NaN if unknown."""
     noun: str = "temperatures"
     """What the rungs are called."""
 
@@ -64,6 +66,7 @@ def judge(
     freedom: float = np.nan,
     bottleneck: str = "",
     *,
+    forgotten: np.ndarray | None = None,
     exchanging: bool = True,
     started_apart: bool = True,
     noun: str = "temperatures",
@@ -72,6 +75,7 @@ def judge(
 
     `round_trips` is how often replicas crossed the ladder and others crossed back, over all copies, `freedom` the power
     of time by which they spread, and `bottleneck` where they turn back, if anywhere in particular (see `flow`).
+    `forgotten` (K,) is how often replicas have forgotten what they were (see `memory`), NaN or None if that is unknown.
     """
     names = list(observables)
     copies, _, rungs = next(iter(observables.values())).shape
@@ -81,10 +85,11 @@ def judge(
     ess = np.stack([effective_sample_size(series) for series in observables.values()])
     drifts = np.stack([drift(series) for series in observables.values()])
     travelled = round_trips > 0 or not exchanging or rungs == 1
+    forgotten = np.full(rungs, np.nan) if forgotten is None else forgotten
     reasons = [
         _flaws(names, draws, finite[:, k])
         + _reasons(names, finite[:, k] & (draws >= MIN_DRAWS), rhat[:, k], ess[:, k], drifts[:, k], copies)
-        + ([] if travelled else ["no round trips between the ends of the ladder"])
+        + ([] if travelled else _old_replicas(forgotten[k]))
         for k in range(rungs)
     ]
     worst = np.abs(drifts).argmax(axis=0)
@@ -96,6 +101,7 @@ def judge(
         rhat=np.nan_to_num(rhat, nan=np.inf, posinf=np.inf).max(axis=0),
         ess=np.nan_to_num(ess, nan=0.0).min(axis=0),
         drift=np.take_along_axis(drifts, worst[None], axis=0)[0],
+        forgotten=forgotten,
         noun=noun,
     )
 
@@ -128,6 +134,16 @@ def _reasons(
     if not ess[slowest] >= MIN_ESS * copies:
         found.append(f"ESS {ess[slowest]:.0f} of {names[slowest]}, {MIN_ESS * copies:.0f} are needed at least")
     return found
+
+
+def _old_replicas(forgotten: float) -> list[str]:
+    """What speaks against a rung whose replicas do not travel: that they may still be what they were."""
+    if forgotten >= MIN_ESS:
+        return []
+    told = "no round trips between the ends of the ladder"
+    if np.isnan(forgotten):
+        return [told]
+    return [f"{told}, and replicas forgot what they were {forgotten:.1f} times, {MIN_ESS:.0f} are needed at least"]
 
 
 def _advice(reasons: list[list[str]], copies: int, started_apart: bool, freedom: float, bottleneck: str) -> list[str]:

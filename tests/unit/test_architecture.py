@@ -32,6 +32,7 @@ ROOMS = (
     "ladders",
     "adaptation",
     "flow",
+    "memory",
     "formatting",
     "statistics",
     "cooling",

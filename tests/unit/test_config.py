@@ -191,6 +191,7 @@ CONTRADICTIONS = {
     "dynamics.jitter": 0.1,
     "dynamics.lengths": "distance",
     "dynamics.exchange": "even-odd",
+    "dynamics.num_exchanges": 2,
     "dynamics.masses": "fan-in",
     "start.weights": "apart",
     "start.minimiser": "fire",

@@ -157,33 +157,8 @@ def test_equal_distances_take_more_of_the_smaller_steps() -> None:
     assert rungs.num_steps.tolist() == [5, 4, 3]
     assert engine_of().rungs(STEPS).num_steps.tolist() == [3, 3, 3]
     # A step that is far too small does not take all the time there is, and a rung that is drawn from takes none.
-    to_the_prior = temperature_path([1.0, 2.0, math.inf])
-    assert FAR.steps_of(np.array([1e-9, 1.0, 1.0]), to_the_prior).tolist() == [8, 1, 1]
-    assert FAR.steps_of(np.array([0.1, 0.1, 9.0]), to_the_prior).tolist() == [4, 4, 1]
-
-
-DENSE = Dynamics(num_steps=30, lengths="density")
-
-
-def test_trajectories_are_long_where_rungs_are_dense() -> None:
-    """Gaps of 1, 1, 1/2 and 1/2 in log T: 1, 1, 4/3, 2 and 2 rungs to a unit, of mean 22/15."""
-    path = temperature_path(np.exp([0.0, 1.0, 2.0, 2.5, 3.0]))
-    np.testing.assert_allclose(path.density, [1, 1, 4 / 3, 2, 2])
-    assert DENSE.steps_of(np.ones(5), path).tolist() == [20, 20, 27, 41, 41]
-    assert DENSE.steps_of(np.array([1, 2, 3, 4, 5.0]), path).tolist() == [20, 20, 27, 41, 41]
-    # Equal on a geometric ladder, whatever the steps; alone, a rung has all there is; one that is drawn from has none.
-    assert DENSE.steps_of(np.ones(4), temperature_path([1.0, 2.0, 4.0, 8.0])).tolist() == [30] * 4
-    assert DENSE.steps_of(np.ones(1), temperature_path([3.0])).tolist() == [30]
-    # Gaps of log 1.5 and log 2 in log(beta + 1/2).
-    assert DENSE.steps_of(np.ones(3), temperature_path([1.0, 2.0, math.inf])).tolist() == [35, 25, 1]
-
-
-def test_tuning_leaves_the_lengths_of_dense_rungs_alone(starts: Any) -> None:
-    engine = engine_of(dynamics=replace(DENSE, num_steps=4), exchange="none")
-    _, rungs, _ = engine.tune(engine.start(starts), engine.rungs(0.1))
-    assert rungs.num_steps.tolist() == [6, 4, 3]
-    _, rungs, _ = engine.tune(engine.start(starts), engine.rungs(0.1, engine.path.moved([0.5, 2.0, 4.0])))
-    assert rungs.num_steps.tolist() == [3, 4, 6]
+    assert FAR.steps_of(np.array([1e-9, 1.0, 1.0]), np.array([True, True, False])).tolist() == [8, 1, 1]
+    assert FAR.steps_of(np.array([0.1, 0.1, 9.0]), np.array([True, True, False])).tolist() == [4, 4, 1]
 
 
 def test_each_rung_makes_the_steps_of_its_own(starts: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 from tempernet import ladders
-from tempernet.ladders import interpolate_steps, place, swap_rates_at
+from tempernet.ladders import interpolate_steps, place, stretched, swap_rates_at
 from tempernet.paths import Centre, beta_path, bridge_path, temperature_path
 
 GEOMETRIC = np.geomspace(0.01, 100, 56)
@@ -217,7 +217,7 @@ def test_the_three_paths_are_placed_alike() -> None:
     )
     np.testing.assert_allclose(place(up, 12), 1 / place(down, 12)[::-1], atol=1e-12)
     np.testing.assert_allclose(place(up, 12), 1 - place(bridge, 12)[::-1], atol=1e-12)
-    np.testing.assert_allclose(up.path.coordinate, down.path.coordinate[::-1])
+    np.testing.assert_allclose(stretched(up.path), stretched(down.path)[::-1])
 
 
 def test_far_bridges_are_as_far_apart_as_both_terms_say() -> None:

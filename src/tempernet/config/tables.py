@@ -78,10 +78,9 @@ class Dynamics(Table):
     jitter: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=0.1, description="step size varies by this between trajectories"
     )
-    lengths: Literal["steps", "distance", "density"] = Field(
+    lengths: Literal["steps", "distance"] = Field(
         default="distance",
-        description="what trajectories of all rungs have in common: steps, distance, or steps over the density "
-        "of rungs; num_steps is their mean",
+        description="what trajectories of all rungs have in common; with distance, num_steps is their mean",
     )
     exchange: Literal["even-odd", "random-pairs", "none"] = Field(
         default="even-odd", description="which neighbours try to swap"

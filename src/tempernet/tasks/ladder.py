@@ -175,7 +175,7 @@ class LadderTask(Task):
         return {
             f"{path.parameter}s": path.values,
             "time_steps": path.time_steps(self.adaptation.step_sizes),
-            "num_steps": self.engine.dynamics.steps_of(self.adaptation.step_sizes, path),
+            "num_steps": self.engine.dynamics.steps_of(self.adaptation.step_sizes, ~path.exact),
             **{name: record.phi[..., m] for m, name in enumerate(path.terms)},
             "acceptance": record.info.acceptance,
             "accepted": record.info.accepted,

@@ -14,6 +14,9 @@ from tempernet.store import RunFolder
 from tempernet.tasks.ladder import LadderTask
 from tempernet.tasks.problem import Problem, make_engine, temperatures_of
 
+PREDICTIONS = 200
+"""Of how many test examples the predictions are kept with the weights."""
+
 
 class Sweep(LadderTask):
     """A sweep in a run folder."""
@@ -59,7 +62,15 @@ class Sweep(LadderTask):
         kept = kept_rungs(temperatures, self.settings.run.keep_temperatures)
         leaves = [jax.tree.leaves(self.engine.weights_at(self.state, rung)) for rung in kept]
         stacked = {f"leaf{i}": np.stack(parts, axis=1) for i, parts in enumerate(zip(*leaves, strict=True))}
-        self.kept.append("weights", {"round": self.round, "temperatures": temperatures[kept], **stacked})
+        # Who they are, and what they predict: what a replica remembers is worked out from these.
+        _, probabilities = self.engine.predict(self.state, self.problem.test)
+        row = {
+            "round": self.round,
+            "temperatures": temperatures[kept],
+            "replica": np.asarray(self.state.replica_at)[:, kept],
+            "predictions": probabilities[:, kept, :PREDICTIONS],
+        }
+        self.kept.append("weights", row | stacked)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The position, and the predictions."""

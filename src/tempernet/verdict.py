@@ -18,7 +18,9 @@ MAX_RHAT = 1.1
 MAX_DRIFT = 4.0
 """Standard errors between the halves; of hundreds of tests none should pass this by chance."""
 MIN_ESS = 10.0
-"""Effective draws a copy, of every observable; and times that replicas that do not travel must have forgotten."""
+"""Effective draws a copy, of every observable."""
+MIN_FORGOTTEN = 3.0
+"""Times that replicas must have forgotten if they do not travel: e^-3 is left of where they were at the first sample."""
 MIN_FREEDOM = 0.6
 """Below it, replicas without round trips are held back by their memory, and not by the ladder."""
 MIN_DRAWS = 8
@@ -138,12 +140,13 @@ def _reasons(
 
 def _old_replicas(forgotten: float) -> list[str]:
     """What speaks against a rung whose replicas do not travel: that they may still be what they were."""
-    if forgotten >= MIN_ESS:
+    if forgotten >= MIN_FORGOTTEN:
         return []
     told = "no round trips between the ends of the ladder"
     if np.isnan(forgotten):
         return [told]
-    return [f"{told}, and replicas forgot what they were {forgotten:.1f} times, {MIN_ESS:.0f} are needed at least"]
+    needed = f"{MIN_FORGOTTEN:.0f} are needed at least"
+    return [f"{told}, and replicas forgot what they were {forgotten:.1f} times, {needed}"]
 
 
 def _advice(reasons: list[list[str]], copies: int, started_apart: bool, freedom: float, bottleneck: str) -> list[str]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from tempernet.verdict import MIN_DRAWS, MIN_ESS, Verdict, judge
+from tempernet.verdict import MIN_DRAWS, MIN_FORGOTTEN, Verdict, judge
 
 COPIES, DRAWS, RUNGS = 4, 300, 12
 FAULTY = 5
@@ -115,15 +115,15 @@ def test_no_round_trips_speak_against_every_rung() -> None:
 
 
 def test_replicas_that_have_forgotten_need_not_travel() -> None:
-    forgotten = np.full(RUNGS, MIN_ESS)
+    forgotten = np.full(RUNGS, MIN_FORGOTTEN)
     verdict = judge(equilibrated(), 0, forgotten=forgotten)
     assert verdict.good and verdict.advice == [] and verdict.forgotten.tolist() == forgotten.tolist()
     # One rung where they remember, and one where it is not known.
-    forgotten[3], forgotten[7] = 4.26, np.nan
+    forgotten[3], forgotten[7] = 1.26, np.nan
     verdict = judge(equilibrated(), 0, forgotten=forgotten)
     assert np.flatnonzero(~verdict.equilibrated).tolist() == [3, 7]
     told = "no round trips between the ends of the ladder"
-    assert verdict.reasons[3] == [f"{told}, and replicas forgot what they were 4.3 times, 10 are needed at least"]
+    assert verdict.reasons[3] == [f"{told}, and replicas forgot what they were 1.3 times, 3 are needed at least"]
     assert verdict.reasons[7] == [told]
     assert verdict.headline == "NOT equilibrated on 2 of 12 temperatures (no round trips)"
     assert judge(equilibrated(), 1, forgotten=forgotten).good

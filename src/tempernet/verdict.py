@@ -20,7 +20,7 @@ MAX_DRIFT = 4.0
 MIN_ESS = 10.0
 """Effective draws a copy, of every observable."""
 MIN_FORGOTTEN = 3.0
-"""Times that replicas must have forgotten if they do not travel: e^-3 is left of where they were at the first sample."""
+"""Times that replicas that do not travel must have forgotten: e^-3 is left of where they were at first."""
 MIN_FREEDOM = 0.6
 """Below it, replicas without round trips are held back by their memory, and not by the ladder."""
 MIN_DRAWS = 8

@@ -18,6 +18,7 @@ from runs import PROGRAM, command, options
 
 from tempernet import cli, config
 from tempernet.engine import Engine
+from tempernet.memory import remembered, times_forgotten
 from tempernet.store import RunFolder
 
 SMALL = (
@@ -104,6 +105,26 @@ def test_results_agree_with_what_was_recorded(finished: Run) -> None:
     assert results["best_temperature"]["rung"] == int(losses.argmin())
     # Every rung has all five replicas in turn or some of them, never one twice in a round.
     assert (np.sort(series.replica.values, axis=-1) == np.arange(5)).all()
+
+
+def test_replicas_are_followed_by_what_is_kept(finished: Run) -> None:
+    """Weights stand in the order of rungs, with who they belong to and what they predict."""
+    folder, _ = finished
+    run = RunFolder(folder)
+    kept, rounds = run.weights.load("weights"), run.records.load("rounds")
+    # Kept after the exchange of a round: who they are is who runs the next one.
+    for row in range(2):
+        np.testing.assert_array_equal(kept["replica"][row], rounds["replica"][kept["round"][row]])
+    assert kept["predictions"].shape == (3, 2, 5, 200, 10)
+    np.testing.assert_allclose(kept["predictions"].sum(axis=-1), 1, rtol=1e-5)
+    told = [row["forgotten"] for row in json.loads((folder / "results.json").read_text())["temperatures"]]
+    parts = [["leaf0", "leaf1"], ["leaf2", "leaf3"], ["predictions"]]
+    shape = kept["replica"].shape
+    shares = [
+        remembered(np.concatenate([kept[name].reshape(*shape, -1) for name in names], axis=-1), kept["replica"])
+        for names in parts
+    ]
+    np.testing.assert_allclose(told, times_forgotten(np.max(shares, axis=0), 8, 24), rtol=1e-6)
 
 
 def test_an_ensemble_is_no_worse_than_its_members(finished: Run) -> None:

@@ -16,7 +16,7 @@ from tempernet.paths import geometric_temperatures, temperature_path
 from tempernet.rounds import State
 from tempernet.sampling import first_step
 from tempernet.tasks.problem import Problem, make_engine, make_problem, make_tuning, temperatures_of
-from tempernet.tasks.sweep import keep_rounds, kept_rungs
+from tempernet.tasks.sweep import PREDICTIONS, keep_rounds, kept_rungs
 from tempernet.tuning import SETTLED_CHANGES
 
 MEASURE_SECONDS = 1.0
@@ -138,7 +138,8 @@ def disk(settings: Settings, problem: Problem, engine: Engine) -> float:
     a_round = replicas * (4 * 9 + 4 * layers) + 16 * engine.num_rungs
     records = (run.burn_in + run.rounds) * a_round * 2
     rungs = len(kept_rungs(engine.path.values, run.keep_temperatures))
-    kept = run.keep * rungs * run.copies * problem.network.num_weights * 4
+    predictions = min(PREDICTIONS, len(problem.test_labels)) * problem.network.classes
+    kept = run.keep * rungs * run.copies * (problem.network.num_weights + predictions) * 4
     checkpoint = replicas * problem.network.num_weights * 8 + _ensemble_bytes(problem, engine)
     return records + kept + 3 * checkpoint + 5e6
 

@@ -25,13 +25,15 @@ def remembered(weights: np.ndarray, replica: np.ndarray) -> np.ndarray:
     who sat there. The rungs need not be all of the ladder's.
     """
     rows, copies, rungs = replica.shape
-    flat = np.asarray(weights, np.float64).reshape(rows, copies, rungs, -1)
+    flat = weights.reshape(rows, copies, rungs, -1)
     covariance, variance = np.zeros(rungs), np.zeros(rungs)
     for copy in range(copies):
-        mean = np.delete(flat, copy, axis=1).mean(axis=(0, 1)) if copies > 1 else np.zeros_like(flat[0, 0])
+        others = [flat[:, other].mean(axis=0, dtype=np.float64) for other in range(copies) if other != copy]
+        mean = np.mean(others, axis=0) if others else np.zeros(flat.shape[2:])
         for row in range(rows - 1):
             _, came_from, at = np.intersect1d(replica[row, copy], replica[row + 1, copy], return_indices=True)
-            then, now = flat[row, copy, came_from], flat[row + 1, copy, at]
+            # One copy at one time in double precision: all that a run has kept may be large.
+            then, now = flat[row, copy, came_from].astype(np.float64), flat[row + 1, copy, at].astype(np.float64)
             spread = np.sum(then * (then - mean[came_from]), axis=1) * np.sum(now * (now - mean[at]), axis=1)
             covariance[at] += np.sum(now * (then - mean[came_from]), axis=1)
             variance[at] += np.sqrt(np.maximum(spread, 0))

@@ -91,7 +91,7 @@ def judge(
     reasons = [
         _flaws(names, draws, finite[:, k])
         + _reasons(names, finite[:, k] & (draws >= MIN_DRAWS), rhat[:, k], ess[:, k], drifts[:, k], copies)
-        + ([] if travelled else _old_replicas(forgotten[k]))
+        + ([] if travelled else _old_replicas(forgotten[k], excused=started_apart and copies > 1))
         for k in range(rungs)
     ]
     worst = np.abs(drifts).argmax(axis=0)
@@ -138,12 +138,16 @@ def _reasons(
     return found
 
 
-def _old_replicas(forgotten: float) -> list[str]:
-    """What speaks against a rung whose replicas do not travel: that they may still be what they were."""
-    if forgotten >= MIN_FORGOTTEN:
+def _old_replicas(forgotten: float, *, excused: bool) -> list[str]:
+    """What speaks against a rung whose replicas do not travel: that they may still be what they were.
+
+    Weights may forget while a network stays the same in kind, which only copies that started apart can tell: without
+    them forgetting is no excuse.
+    """
+    if excused and forgotten >= MIN_FORGOTTEN:
         return []
     told = "no round trips between the ends of the ladder"
-    if np.isnan(forgotten):
+    if np.isnan(forgotten) or forgotten >= MIN_FORGOTTEN:
         return [told]
     needed = f"{MIN_FORGOTTEN:.0f} are needed at least"
     return [f"{told}, and replicas forgot what they were {forgotten:.1f} times, {needed}"]

@@ -130,6 +130,14 @@ def test_replicas_that_have_forgotten_need_not_travel() -> None:
     assert np.isnan(judge(equilibrated(), 1).forgotten).all()
 
 
+def test_forgetting_is_no_excuse_without_copies_that_started_apart() -> None:
+    often, told = np.full(RUNGS, 50.0), "no round trips between the ends of the ladder"
+    alike = judge(equilibrated(), 0, forgotten=often, started_apart=False)
+    assert alike.reasons == [[told]] * RUNGS
+    one = judge(equilibrated(1, copies=1, draws=600), 0, forgotten=often)
+    assert one.reasons == [[told]] * RUNGS
+
+
 def test_forgetting_excuses_nothing_else() -> None:
     series = equilibrated()[SQUARE][..., FAULTY]
     series[2] += 3 * series.std()

@@ -16,7 +16,7 @@ from tempernet.errors import ConfigError, NumericsError, check_count
 from tempernet.exchange import SWEEPS, repeated
 from tempernet.hmc import Dynamics, Kernel
 from tempernet.integrator import Point, velocity_verlet
-from tempernet.mesh import DATA, Layout, example_specs, make_mesh, over_replicas
+from tempernet.mesh import DATA, Layout, compiled, example_specs, make_mesh, over_replicas
 from tempernet.minimise import Minimiser, Minimum
 from tempernet.networks import Network, Weights
 from tempernet.paths import Path, numbers
@@ -301,7 +301,7 @@ class Engine:
 
     @functools.cached_property
     def _evaluate_all(self) -> Callable[[Weights, Any], Point]:
-        return jax.jit(over_replicas(self._evaluate, self.layout, self._specs))
+        return compiled(over_replicas(self._evaluate, self.layout, self._specs))
 
     @functools.cached_property
     def _score(self) -> Callable[[Weights, Batch], Score]:
@@ -314,7 +314,7 @@ class Engine:
     def _compiled_score(self, make_fn: Callable[[Network], Any]) -> Callable[[Weights, Batch], Any]:
         if self.target.network is None:
             raise ConfigError("this target has no network to score; only classifiers have a held-out loss")
-        return jax.jit(over_replicas(make_fn(self.target.network), self.layout, example_specs(Batch(0, 0, 0))))
+        return compiled(over_replicas(make_fn(self.target.network), self.layout, example_specs(Batch(0, 0, 0))))
 
     @functools.cached_property
     def _mean_squares(self) -> Callable[[Weights], Array]:
@@ -334,7 +334,7 @@ class Engine:
             return minimiser.run(start, lambda w: self._evaluate(w, data), self.target.prior.half_width)
 
         if minimiser not in self._minimisers:
-            self._minimisers[minimiser] = jax.jit(over_replicas(run, self.layout, self._specs))
+            self._minimisers[minimiser] = compiled(over_replicas(run, self.layout, self._specs))
         return self._minimisers[minimiser]
 
     @functools.cached_property
@@ -357,7 +357,7 @@ class Engine:
             kernel_fn, sweep_fn, self.layout, self.copies, self._specs, draw_fn, own, own_lengths=lengths
         )
         everywhere = self.layout.everywhere
-        return jax.jit(
+        return compiled(
             round_fn,
             in_shardings=(
                 everywhere,

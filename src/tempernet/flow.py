@@ -15,6 +15,8 @@ import numpy as np
 COLD, HOT = 1, 2
 LAGS = 10, 40
 """Rounds over which `freedom` compares how far replicas get."""
+REACH = 5
+"""Rungs on either side of a pair, whose replicas `sides_kept` follows; an eighth of a ladder of less than 40."""
 
 
 class Flow:
@@ -104,3 +106,27 @@ def freedom(replica: np.ndarray) -> float:
     if not 0 < far < rungs**2 / 12:
         return np.nan
     return float(np.log(far / near) / np.log(long / short))
+
+
+def sides_kept(replica: np.ndarray) -> np.ndarray:
+    """Of which side of a pair of neighbouring rungs they were on, what replicas remember half a record later: (K - 1,).
+
+    P(below | was below) - P(below | was above), for replicas that were within reach of the pair. It is 1 where nothing
+    passes and 0 where all is forgotten; free diffusion that has got sigma rungs away leaves about 2 / sigma. Replicas
+    of two kinds with a transition between them keep their sides however often neighbours swap, and copies may agree on
+    how many there are of each kind because none has changed. From a record (rounds, copies, K); NaN if too short.
+    """
+    rounds, _, rungs = replica.shape
+    lag, reach = rounds // 2, max(1, min(REACH, rungs // 8))
+    if rounds < 2:
+        return np.full(rungs - 1, np.nan)
+    # A thousand moments tell as much as all of them.
+    moments = np.unique(np.linspace(0, rounds - lag - 1, 1000).astype(int))
+    before, after = (np.argsort(replica[moments + later], axis=2) for later in (0, lag))
+    kept = np.empty(rungs - 1)
+    for pair in range(rungs - 1):
+        below = after <= pair
+        was_below = (before <= pair) & (before > pair - reach)
+        was_above = (before > pair) & (before <= pair + reach)
+        kept[pair] = below[was_below].mean() - below[was_above].mean()
+    return kept

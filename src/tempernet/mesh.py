@@ -28,6 +28,9 @@ PATIENCE = 10**8
 _WAITING = "xla_cpu_collective_call_terminate_timeout_seconds", "xla_cpu_collective_call_warn_stuck_timeout_seconds"
 
 
+_WIDTH = "xla_cpu_prefer_vector_width"
+
+
 def cores() -> int:
     """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -142,6 +145,16 @@ def make_mesh(num_devices: int | None = None, data_devices: int = 1) -> Mesh:
         raise ConfigError(f"data_devices must divide the {num_devices} devices, got {data_devices}")
     grid = np.array(devices[:num_devices]).reshape(num_devices // data_devices, data_devices)
     return Mesh(grid, (REPLICA, DATA))
+
+
+def compiled(fn: Callable[..., Any], **options: Any) -> Any:
+    """`jax.jit` of a program of all replicas, whose loops use vectors of 512 bits where the processor has them.
+
+    XLA's own choice is 256, and only its matrix products are wider: 4 % of a step of M3 on D_50 and on D_500. Said by
+    program, so that it leaves a user's own JAX code alone; and not at all if the user's flags say a width.
+    """
+    wide = jax.default_backend() == "cpu" and _WIDTH not in os.environ.get("XLA_FLAGS", "")
+    return jax.jit(fn, compiler_options={_WIDTH: 512} if wide else None, **options)
 
 
 def over_replicas(

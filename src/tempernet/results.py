@@ -18,7 +18,7 @@ import xarray
 from tempernet import config
 from tempernet.config import Settings
 from tempernet.errors import StoreError
-from tempernet.flow import Flow, bottleneck, freedom
+from tempernet.flow import Flow, bottleneck, freedom, sides_kept
 from tempernet.ladders import Barrier, measure_barrier
 from tempernet.memory import remembered, times_forgotten
 from tempernet.paths import temperature_path
@@ -93,7 +93,7 @@ def load(path: Path) -> Results:
     replica = counting["replica"]
     flow = Flow.of(replica)
     kept = _after(folder.weights.load("weights"), burn_in)
-    verdict = _verdict(series, settings, flow, freedom(replica), _forgotten(kept, series))
+    verdict = _verdict(series, settings, flow, _forgotten(kept, series))
     summary = summarise(series, provenance, verdict)
     if checkpoint and checkpoint.meta["scores"]:
         summary = summary.merge(
@@ -153,6 +153,7 @@ def summarise(series: xarray.Dataset, provenance: dict[str, Any], verdict: Verdi
         # Of a rung and the next hotter one; the hottest has none.
         "swap_rate": ("temperature", np.append(swap_rate, np.nan)),
         "overlap": ("temperature", np.append(overlap, np.nan)),
+        "side_kept": ("temperature", np.append(sides_kept(_by_round(series)), np.nan)),
         "bimodality": ("temperature", [bimodality(e) for e in series.energy.values.reshape(-1, len(temperatures)).T]),
         "rhat": ("temperature", verdict.rhat),
         "ess": ("temperature", verdict.ess),
@@ -356,7 +357,12 @@ def _remembered(leaves: list[np.ndarray], replica: np.ndarray) -> np.ndarray:
     return remembered(np.concatenate([leaf.reshape(*replica.shape, -1) for leaf in leaves], axis=-1), replica)
 
 
-def _verdict(series: xarray.Dataset, settings: Settings, flow: Flow, free: float, forgotten: np.ndarray) -> Verdict:
+def _by_round(series: xarray.Dataset) -> np.ndarray:
+    """Who sat where: (rounds, copies, K)."""
+    return np.asarray(series.replica.transpose("round", "copy", "temperature").values)
+
+
+def _verdict(series: xarray.Dataset, settings: Settings, flow: Flow, forgotten: np.ndarray) -> Verdict:
     observables = {"the energy": series.energy.values}
     for layer in range(series.sizes["layer"]):
         observables[f"the mean square weight of layer {layer + 1}"] = series.mean_square.values[..., layer]
@@ -364,14 +370,22 @@ def _verdict(series: xarray.Dataset, settings: Settings, flow: Flow, free: float
         if name in series:
             observables[f"the {name.replace('_', ' ')}"] = series[name].values
             break
-    narrow, temperatures = bottleneck(flow.fraction_from_hot), series.temperature.values
-    where = "" if narrow is None else "T = {:.3g} to {:.3g}".format(*temperatures[list(narrow)])
+    replica, temperatures = _by_round(series), series.temperature.values
+
+    def between(low: int, high: int) -> str:
+        return f"T = {temperatures[low]:.3g} to {temperatures[high]:.3g}"
+
+    narrow = bottleneck(flow.fraction_from_hot)
+    kept = sides_kept(replica)
+    most = int(np.argmax(np.nan_to_num(kept))) if len(kept) else 0
     return judge(
         observables,
         int(flow.round_trips.sum()),
-        free,
-        where,
+        freedom(replica),
+        between(*narrow) if narrow else "",
         forgotten=forgotten,
+        side_kept=float(kept[most]) if len(kept) else np.nan,
+        side_of=between(most, most + 1) if len(kept) else "",
         exchanging=settings.dynamics.exchange != "none",
         started_apart=settings.start.weights == "apart",
     )

@@ -192,9 +192,14 @@ def statements(results: Results) -> list[str]:
 
 
 def _forgetting(results: Results) -> str:
-    """How often replicas have forgotten, where that can be told of all rungs."""
-    least = float(np.min(results.summary.forgotten.values))
-    return "" if math.isnan(least) else f"; replicas have forgotten what they were at least {least:.1f} times"
+    """How often replicas have forgotten what they were and how well where, where that can be told of all rungs."""
+    least, kept = float(np.min(results.summary.forgotten.values)), results.summary.side_kept.values[:-1]
+    if math.isnan(least) or not len(kept) or np.isnan(kept).any():
+        return ""
+    return (
+        f"; replicas have forgotten what they were at least {least:.1f} times, and half a run later remember at most "
+        f"{kept.max():.0%} of their side of a pair of rungs"
+    )
 
 
 def grouped_reasons(verdict: Verdict, values: np.ndarray, parameter: str = "temperature") -> list[str]:

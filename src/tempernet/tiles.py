@@ -21,7 +21,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tempernet.mesh import REPLICA, Layout, over_replicas
+from tempernet.mesh import REPLICA, Layout, compiled, over_replicas
 from tempernet.networks import Weights
 
 MAX_BYTES = 200e6
@@ -158,4 +158,4 @@ def _lowered(
     """The program of all replicas of a layout, and the weights and data it runs on."""
     zeros = jax.tree.map(lambda leaf: np.zeros((layout.num_replicas, *leaf.shape), leaf.dtype), like)
     arguments = (layout.put_replicas(zeros), data)
-    return jax.jit(over_replicas(trajectory_fn, layout, specs)).lower(*arguments), arguments
+    return compiled(over_replicas(trajectory_fn, layout, specs)).lower(*arguments), arguments

@@ -21,6 +21,8 @@ MIN_ESS = 10.0
 """Effective draws a copy, of every observable."""
 MIN_FORGOTTEN = 3.0
 """Times that replicas that do not travel must have forgotten: e^-3 is left of where they were at first."""
+MAX_SIDE_KEPT = 0.37
+"""Of the side of a pair of rungs they were on, what replicas that do not travel may remember half a run later: 1/e."""
 MIN_FREEDOM = 0.6
 """Below it, replicas without round trips are held back by their memory, and not by the ladder."""
 MIN_DRAWS = 8
@@ -69,6 +71,8 @@ def judge(
     bottleneck: str = "",
     *,
     forgotten: np.ndarray | None = None,
+    side_kept: float = np.nan,
+    side_of: str = "",
     exchanging: bool = True,
     started_apart: bool = True,
     noun: str = "temperatures",
@@ -77,7 +81,8 @@ def judge(
 
     `round_trips` is how often replicas crossed the ladder and others crossed back, over all copies, `freedom` the power
     of time by which they spread, and `bottleneck` where they turn back, if anywhere in particular (see `flow`).
-    `forgotten` (K,) is how often replicas have forgotten what they were (see `memory`), NaN or None if that is unknown.
+    `forgotten` (K,) is how often replicas have forgotten what they were (see `memory`), NaN or None if that is unknown,
+    and `side_kept` what they remember of the side of `side_of` they were on, where that is most (see `flow`).
     """
     names = list(observables)
     copies, _, rungs = next(iter(observables.values())).shape
@@ -91,7 +96,7 @@ def judge(
     reasons = [
         _flaws(names, draws, finite[:, k])
         + _reasons(names, finite[:, k] & (draws >= MIN_DRAWS), rhat[:, k], ess[:, k], drifts[:, k], copies)
-        + ([] if travelled else _old_replicas(forgotten[k], excused=started_apart and copies > 1))
+        + ([] if travelled else _old_replicas(forgotten[k], side_kept, side_of, excused=started_apart and copies > 1))
         for k in range(rungs)
     ]
     worst = np.abs(drifts).argmax(axis=0)
@@ -138,19 +143,24 @@ def _reasons(
     return found
 
 
-def _old_replicas(forgotten: float, *, excused: bool) -> list[str]:
+def _old_replicas(forgotten: float, side_kept: float, side_of: str, *, excused: bool) -> list[str]:
     """What speaks against a rung whose replicas do not travel: that they may still be what they were.
 
-    Weights may forget while a network stays the same in kind, which only copies that started apart can tell: without
-    them forgetting is no excuse.
+    Weights may forget while a network stays the same in kind. Then it keeps to its side of a transition, and copies
+    that came from one side agree on where that is: so replicas must pass everywhere, and copies have started apart.
     """
-    if excused and forgotten >= MIN_FORGOTTEN:
-        return []
     told = "no round trips between the ends of the ladder"
-    if np.isnan(forgotten) or forgotten >= MIN_FORGOTTEN:
+    if not excused or np.isnan(forgotten) or np.isnan(side_kept):
         return [told]
-    needed = f"{MIN_FORGOTTEN:.0f} are needed at least"
-    return [f"{told}, and replicas forgot what they were {forgotten:.1f} times, {needed}"]
+    found = []
+    if forgotten < MIN_FORGOTTEN:
+        found.append(f"replicas forgot what they were {forgotten:.1f} times, {MIN_FORGOTTEN:.0f} are needed at least")
+    if side_kept > MAX_SIDE_KEPT:
+        found.append(
+            f"half a run later replicas remember {side_kept:.0%} of their side of {side_of}, "
+            f"{MAX_SIDE_KEPT:.0%} are allowed at most"
+        )
+    return [", and ".join([told, *found])] if found else []
 
 
 def _advice(reasons: list[list[str]], copies: int, started_apart: bool, freedom: float, bottleneck: str) -> list[str]:
@@ -176,6 +186,8 @@ def _advice(reasons: list[list[str]], copies: int, started_apart: bool, freedom:
         )
     elif "no round trips" in kinds:
         advice.append("let replicas travel: an adaptive ladder, more rungs (ladder.num or path.num), more rounds")
+    if started_apart and copies > 1 and any("replicas" in reason for rung in reasons for reason in rung):
+        advice.append("or sample longer (run.rounds), until replicas have forgotten what and where they were")
     if copies < 2:
         advice.append("run at least two copies (run.copies): one cannot disagree with itself")
     if not started_apart:

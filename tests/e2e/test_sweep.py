@@ -18,6 +18,7 @@ from runs import PROGRAM, command, options
 
 from tempernet import cli, config
 from tempernet.engine import Engine
+from tempernet.flow import sides_kept
 from tempernet.memory import remembered, times_forgotten
 from tempernet.store import RunFolder
 
@@ -117,7 +118,10 @@ def test_replicas_are_followed_by_what_is_kept(finished: Run) -> None:
         np.testing.assert_array_equal(kept["replica"][row], rounds["replica"][kept["round"][row]])
     assert kept["predictions"].shape == (3, 2, 5, 200, 10)
     np.testing.assert_allclose(kept["predictions"].sum(axis=-1), 1, rtol=1e-5)
-    told = [row["forgotten"] for row in json.loads((folder / "results.json").read_text())["temperatures"]]
+    rows = json.loads((folder / "results.json").read_text())["temperatures"]
+    told, kept_sides = [row["forgotten"] for row in rows], [row["side_kept"] for row in rows]
+    np.testing.assert_allclose(kept_sides[:-1], sides_kept(rounds["replica"][-24:]), rtol=1e-6)
+    assert kept_sides[-1] is None
     parts = [["leaf0", "leaf1"], ["leaf2", "leaf3"], ["predictions"]]
     shape = kept["replica"].shape
     shares = [

@@ -11,6 +11,7 @@ import pytest
 
 from tempernet import MLP, Dynamics, Engine, Target, UniformBox, hold_out, temperature_path
 from tempernet.data import Examples
+from tempernet.mesh import compiled
 from tempernet.rounds import Record, State
 
 NETWORK = MLP((3, 2))
@@ -339,3 +340,14 @@ def test_masses_may_be_the_fan_in() -> None:
     by_number = engine_of(masses=(4.0,)).masses
     assert_identical(by_name, by_number)
     assert [float(leaf) for leaf in jax.tree.leaves(by_name)] == [4.0, 4.0]
+
+
+@pytest.mark.parametrize(("flags", "wanted"), [("", 512), ("--xla_cpu_prefer_vector_width=256", None)])
+def test_programs_use_wide_vectors_unless_the_user_says_a_width(
+    flags: str, wanted: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[Any] = []
+    monkeypatch.setenv("XLA_FLAGS", flags)
+    monkeypatch.setattr(jax, "jit", lambda fn, **options: said.append(options["compiler_options"]))
+    compiled(abs)
+    assert said == [wanted and {"xla_cpu_prefer_vector_width": wanted}]

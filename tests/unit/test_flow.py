@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tempernet.flow import COLD, HOT, LAGS, Flow, bottleneck, freedom
+from tempernet.flow import COLD, HOT, LAGS, Flow, bottleneck, freedom, sides_kept
 
 
 def followed(rounds: list[list[int]] | list[list[list[int]]]) -> Flow:
@@ -175,14 +175,39 @@ def test_a_bottleneck_is_where_the_flow_falls_at_once() -> None:
     assert bottleneck(step[::-1]) is None
 
 
-def test_replicas_of_two_kinds_make_a_bottleneck() -> None:
-    """Half of the replicas belong below the middle and half above, and seldom pass; within each half they are free."""
-    random, rungs, rounds = np.random.default_rng(1), 32, 6000
-    order, found = np.arange(rungs), []
+def wandering(rate: float, rounds: int, rungs: int = 32, copies: int = 2) -> np.ndarray:
+    """Swaps at 0.6 between neighbours, but at `rate` between the two rungs in the middle: (rounds, copies, rungs)."""
+    random, order = np.random.default_rng(1), np.tile(np.arange(rungs), (copies, 1))
+    rates, found = np.where(np.arange(rungs - 1) == rungs // 2 - 1, rate, 0.6), []
     for now in range(rounds):
         for left in range(now % 2, rungs - 1, 2):
-            rate = 0.01 if left == 15 else 0.6
-            if random.uniform() < rate:
-                order[[left, left + 1]] = order[[left + 1, left]]
+            swapped = random.uniform(size=copies) < rates[left]
+            order[swapped, left : left + 2] = order[swapped, left : left + 2][:, ::-1]
         found.append(order.copy())
-    assert bottleneck(Flow.of(np.array(found)[:, None]).fraction_from_hot) == (15, 16)
+    return np.array(found)
+
+
+def test_replicas_of_two_kinds_keep_their_sides_and_free_ones_do_not() -> None:
+    """The twin that looks at neighbouring swaps alone would pass both: all but one pair swap alike."""
+    blocked, free = sides_kept(wandering(0.0, 800)), sides_kept(wandering(0.6, 800))
+    assert blocked.shape == (31,) and blocked.argmax() == 15 and blocked[15] == 1
+    # Half of the ladder away from the pair, nothing is kept of an end.
+    assert np.abs(blocked[[0, 30]]).max() < 0.15 and free.max() < 0.37
+    # Seldom is enough if the run is long: sixteen times as many rounds.
+    seldom = [sides_kept(wandering(0.02, rounds))[15] for rounds in (400, 6400)]
+    assert seldom[0] > 0.6 and seldom[1] < 0.37
+
+
+def test_sides_that_are_kept_by_hand() -> None:
+    still = np.tile(np.arange(5), (10, 2, 1))
+    assert (sides_kept(still) == 1).all()
+    # Who sits at the two coldest rungs takes turns, and half a record is an odd number of turns.
+    turned = still.copy()
+    turned[1::2, :, :2] = [1, 0]
+    assert sides_kept(turned).tolist() == [-1, 1, 1, 1]
+    assert np.isnan(sides_kept(still[:1])).all() and sides_kept(still[..., :1] * 0).shape == (0,)
+
+
+def test_replicas_of_two_kinds_make_a_bottleneck() -> None:
+    """Half of the replicas belong below the middle and half above, and seldom pass; within each half they are free."""
+    assert bottleneck(Flow.of(wandering(0.01, 6000, copies=1)).fraction_from_hot) == (15, 16)

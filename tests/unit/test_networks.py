@@ -25,7 +25,7 @@ from tempernet import (
     temperature_path,
 )
 from tempernet.data import Examples
-from tempernet.networks import Layer, Network, network_by_name, template
+from tempernet.networks import Layer, Network, _first_product, network_by_name, template
 from tempernet.target import classifier_energy, make_batch
 
 
@@ -85,6 +85,18 @@ def test_scores_are_those_of_plain_numpy(sizes: tuple[int, ...], output: Any) ->
         scores = jax.jit(network.logits)(weights, jnp.asarray(x.T))
         assert scores.dtype == jnp.float64
         np.testing.assert_allclose(scores.T, numpy_scores(network, weights, x), rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("examples", [1, 2, 16, 18, 22, 50, 64, 100, 118, 500])
+def test_examples_cut_off_from_the_first_product_change_nothing(examples: int) -> None:
+    rng = np.random.default_rng(examples)
+    weight, inputs, slope = (
+        jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in ((3, 5), (5, examples), (3, examples))
+    )
+    found, back = jax.vjp(_first_product, weight, inputs)
+    wanted, wanted_back = jax.vjp(jnp.matmul, weight, inputs)
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), back(slope), wanted_back(slope))
 
 
 def test_an_mlp_flattens_images_row_by_row() -> None:

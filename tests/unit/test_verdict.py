@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from tempernet.verdict import MIN_DRAWS, MIN_FORGOTTEN, Verdict, judge
+from tempernet.verdict import MAX_SIDE_KEPT, MIN_DRAWS, MIN_FORGOTTEN, Verdict, judge
 
 COPIES, DRAWS, RUNGS = 4, 300, 12
 FAULTY = 5
@@ -116,15 +116,19 @@ def test_no_round_trips_speak_against_every_rung() -> None:
 
 def test_replicas_that_have_forgotten_need_not_travel() -> None:
     forgotten = np.full(RUNGS, MIN_FORGOTTEN)
-    verdict = judge(equilibrated(), 0, forgotten=forgotten)
+    verdict = judge(equilibrated(), 0, forgotten=forgotten, side_kept=MAX_SIDE_KEPT)
     assert verdict.good and verdict.advice == [] and verdict.forgotten.tolist() == forgotten.tolist()
     # One rung where they remember, and one where it is not known.
     forgotten[3], forgotten[7] = 1.26, np.nan
-    verdict = judge(equilibrated(), 0, forgotten=forgotten)
+    verdict = judge(equilibrated(), 0, forgotten=forgotten, side_kept=0.1)
     assert np.flatnonzero(~verdict.equilibrated).tolist() == [3, 7]
     told = "no round trips between the ends of the ladder"
     assert verdict.reasons[3] == [f"{told}, and replicas forgot what they were 1.3 times, 3 are needed at least"]
     assert verdict.reasons[7] == [told]
+    longer = "or sample longer (run.rounds), until replicas have forgotten what and where they were"
+    assert verdict.advice[-1] == longer
+    assert longer not in judge(equilibrated(), 0, forgotten=forgotten, side_kept=0.1, started_apart=False).advice
+    assert longer not in judge(equilibrated(), 0).advice
     assert verdict.headline == "NOT equilibrated on 2 of 12 temperatures (no round trips)"
     assert judge(equilibrated(), 1, forgotten=forgotten).good
     assert np.isnan(judge(equilibrated(), 1).forgotten).all()
@@ -132,16 +136,27 @@ def test_replicas_that_have_forgotten_need_not_travel() -> None:
 
 def test_forgetting_is_no_excuse_without_copies_that_started_apart() -> None:
     often, told = np.full(RUNGS, 50.0), "no round trips between the ends of the ladder"
-    alike = judge(equilibrated(), 0, forgotten=often, started_apart=False)
+    alike = judge(equilibrated(), 0, forgotten=often, side_kept=0.0, started_apart=False)
     assert alike.reasons == [[told]] * RUNGS
-    one = judge(equilibrated(1, copies=1, draws=600), 0, forgotten=often)
+    one = judge(equilibrated(1, copies=1, draws=600), 0, forgotten=often, side_kept=0.0)
     assert one.reasons == [[told]] * RUNGS
+
+
+def test_forgetting_is_no_excuse_for_replicas_that_keep_to_their_side() -> None:
+    often, told = np.full(RUNGS, 50.0), "no round trips between the ends of the ladder"
+    verdict = judge(equilibrated(), 0, forgotten=often, side_kept=0.79, side_of="T = 0.66 to 0.78")
+    kept = "half a run later replicas remember 79% of their side of T = 0.66 to 0.78, 37% are allowed at most"
+    assert verdict.reasons == [[f"{told}, and {kept}"]] * RUNGS
+    assert verdict.advice[-1].startswith("or sample longer")
+    # Not known is not passed, and with round trips nobody asks.
+    assert judge(equilibrated(), 0, forgotten=often).reasons == [[told]] * RUNGS
+    assert judge(equilibrated(), 1, forgotten=often, side_kept=0.79).good
 
 
 def test_forgetting_excuses_nothing_else() -> None:
     series = equilibrated()[SQUARE][..., FAULTY]
     series[2] += 3 * series.std()
-    verdict = judge(with_fault(SQUARE, series), 0, forgotten=np.full(RUNGS, 50.0))
+    verdict = judge(with_fault(SQUARE, series), 0, forgotten=np.full(RUNGS, 50.0), side_kept=0.0)
     assert np.flatnonzero(~verdict.equilibrated).tolist() == [FAULTY]
 
 

@@ -18,7 +18,6 @@ from tempernet.engine import Engine
 from tempernet.ladders import Barrier, interpolate_steps, measure_barrier, place
 from tempernet.paths import Path
 from tempernet.rounds import Record, Rungs, State
-from tempernet.sampling import first_step
 from tempernet.tuning import Tuning
 
 FIRST_TRAJECTORIES = 8
@@ -77,7 +76,7 @@ class Adaptation:
     @classmethod
     def begin(cls, engine: Engine) -> Adaptation:
         """At the engine's path, with step sizes that are still to be found."""
-        step_sizes = np.full(engine.num_rungs, first_step(engine))
+        step_sizes = np.full(engine.num_rungs, engine.first_step)
         search = rules.start_search(step_sizes, engine.largest_step)
         return cls(engine.path, step_sizes, search, Measured.none(engine.path))
 

@@ -26,7 +26,7 @@ from tempernet.minimise import Minimiser
 from tempernet.networks import Weights
 from tempernet.paths import geometric_temperatures, temperature_path
 from tempernet.rounds import Record, State
-from tempernet.sampling import Start, first_step, starting_weights
+from tempernet.sampling import Start, starting_weights
 from tempernet.statistics import Estimate, average
 from tempernet.target import Batch, Score, Target, hold_out
 from tempernet.tuning import Tuning
@@ -130,7 +130,7 @@ class Annealer:
     def start(self, weights: Weights) -> Position:
         """At the highest temperature, with a step size tuned there."""
         engine = self.engine
-        state, rungs, _ = engine.tune(engine.start(weights), self._rungs(first_step(engine), 0), self.tuning)
+        state, rungs, _ = engine.tune(engine.start(weights), self._rungs(engine.first_step, 0), self.tuning)
         step = float(rungs.step_sizes[0])
         return Position(state, step, self._search(step), np.empty((0, engine.copies, self.schedule.draws)))
 

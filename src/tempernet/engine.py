@@ -26,7 +26,7 @@ from tempernet.target import Batch, Score, Target, predict_fn, score_fn
 from tempernet.tiles import fastest_tile, untimed_tile
 from tempernet.tuning import Tuning
 
-INIT, PRIOR, TRAJECTORY, TUNING = range(4)
+INIT, PRIOR, TRAJECTORY, TUNING, COOLING = range(5)
 """What random numbers are for: the first thing folded into the seed."""
 
 
@@ -104,6 +104,11 @@ class Engine:
         widths = jax.tree.map(lambda h, m: float(np.min(0.2 * h * np.sqrt(m))), half_width, self.masses)
         return min(jax.tree.leaves(widths))
 
+    @property
+    def first_step(self) -> float:
+        """A step size to begin tuning from: any will do, within a factor of a thousand."""
+        return min(1e-2, self.largest_step)
+
     def rungs(self, step_sizes: Any, path: Path | None = None) -> Rungs:
         """A path's coefficients with reduced step sizes, one or K of them.
 
@@ -169,10 +174,10 @@ class Engine:
         minimise = self._compiled_minimiser(minimiser or Minimiser())
         return self._unpad(minimise(self.layout.put_replicas(weights), self._data))
 
-    def round(self, state: State, rungs: Rungs) -> tuple[State, Record]:
+    def round(self, state: State, rungs: Rungs, stream: int = TRAJECTORY) -> tuple[State, Record]:
         """One round: N_traj trajectories of every replica, then `num_exchanges` sweeps of exchange."""
         number = jnp.int32(self.dynamics.num_trajectories)
-        return self._round(self._key(TRAJECTORY), self._placed(state), rungs, number, self._data)
+        return self._round(self._key(stream), self._placed(state), rungs, number, self._data)
 
     def tune(self, state: State, rungs: Rungs, tuning: Tuning | None = None) -> tuple[State, Rungs, np.ndarray]:
         """Find step sizes for every rung; returns (state, rungs, measured acceptance (K,)).
@@ -250,6 +255,16 @@ class Engine:
             jax.tree.map(lambda leaf: by_rung(leaf, state.replica_at), shaped),
             np.asarray(probabilities)[rows][:, :, counts],
         )
+
+    def energies(self, state: State) -> np.ndarray:
+        """E of all replicas, in their own order: (copies, K)."""
+        return np.asarray(self._unpad(state.point.energy), np.float64).reshape(self.copies, self.num_rungs)
+
+    def descended(self, state: State, parents: np.ndarray) -> State:
+        """A state whose replica i is at the point of replica parents[copy, i] of its copy, and keeps its own rung."""
+        rows = (parents + self.num_rungs * np.arange(self.copies)[:, None]).reshape(-1)
+        rows = np.append(rows, np.repeat(rows[-1:], self.layout.padded - len(rows)))
+        return self._placed(state._replace(point=jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.point)))
 
     def mean_squares(self, state: State) -> Array:
         """Mean square weight of each layer in units of the prior's: (copies, K, layers).

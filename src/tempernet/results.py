@@ -387,7 +387,7 @@ def _verdict(series: xarray.Dataset, settings: Settings, flow: Flow, forgotten: 
         side_kept=float(kept[most]) if len(kept) else np.nan,
         side_of=between(most, most + 1) if len(kept) else "",
         exchanging=settings.dynamics.exchange != "none",
-        started_apart=settings.start.weights == "apart",
+        started_apart=settings.start.weights in ("apart", "annealed"),
     )
 
 

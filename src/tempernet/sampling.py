@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import jax
 import numpy as np
@@ -19,6 +19,7 @@ from tempernet.errors import ConfigError, check_count
 from tempernet.minimise import Minimiser
 from tempernet.networks import Weights
 from tempernet.paths import temperature_path
+from tempernet.population import annealed_weights
 from tempernet.rounds import Record, Rungs, State
 from tempernet.target import Target, hold_out
 from tempernet.tuning import Tuning
@@ -63,7 +64,7 @@ class Samples:
         return _mean_and_error(self.accuracy)
 
 
-Start = Literal["apart", "minimised", "prior"]
+Start = Literal["apart", "annealed", "minimised", "prior"]
 
 
 def sample(
@@ -96,7 +97,7 @@ def sample(
     engine = Engine(target, temperature_path(temperatures), copies=copies, **engine_options)
     report = progress_fn or (lambda phase, done, total: None)
     state = engine.start(starting_weights(engine, start, minimiser))
-    rungs = engine.rungs(first_step(engine))
+    rungs = engine.rungs(engine.first_step)
     tuning = tuning or Tuning()
     # What is tuned before the replicas have settled will be tuned again: no need to check it.
     roughly = replace(tuning, check_trajectories=1, max_checks=1)
@@ -119,9 +120,14 @@ def sample(
 
 
 def starting_weights(engine: Engine, start: Start, minimiser: Minimiser | None = None) -> Weights:
-    """Weights of all replicas: minimised, drawn from the prior, or every second copy the one and the other."""
-    if start not in ("apart", "minimised", "prior"):
-        raise ConfigError(f'start must be "apart", "minimised" or "prior", got {start!r}')
+    """Weights of all replicas: minimised, drawn from the prior, or every second copy the one and the other.
+
+    "annealed" are those last ones after they have cooled together from the hottest rung (see `population`).
+    """
+    if start not in get_args(Start):
+        raise ConfigError(f'start must be "apart", "annealed", "minimised" or "prior", got {start!r}')
+    if start == "annealed":
+        return annealed_weights(engine, starting_weights(engine, "apart", minimiser))
     from_prior = engine.prior_weights()
     if start == "prior":
         return from_prior
@@ -130,11 +136,6 @@ def starting_weights(engine: Engine, start: Start, minimiser: Minimiser | None =
         return minimised
     odd_copy = np.repeat(np.arange(engine.copies) % 2 == 1, engine.num_rungs)
     return jax.tree.map(lambda a, b: np.where(odd_copy.reshape(-1, *[1] * (a.ndim - 1)), b, a), minimised, from_prior)
-
-
-def first_step(engine: Engine) -> float:
-    """A step to begin tuning from: any will do, within a factor of a thousand."""
-    return min(1e-2, engine.largest_step)
 
 
 def _mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -95,12 +95,32 @@ class Dynamics(Table):
 class Start(Table):
     """Where the replicas begin."""
 
-    weights: Literal["apart", "minimised", "prior"] = Field(
+    weights: Literal["apart", "annealed", "minimised", "prior"] = Field(
         default="apart",
         description="apart: every second copy from minimised weights, the others from draws of the prior",
     )
     minimiser: Literal["fire", "alg3"] = Field(default="fire", description="FIRE, or Alg. 3 as printed")
     max_gradients: Count = Field(default=1000, description="budget of a minimisation")
+
+
+class SweepStart(Start):
+    """Where the replicas begin."""
+
+    weights: Literal["apart", "annealed", "minimised", "prior"] = Field(
+        default="apart",
+        description="apart: every second copy from minimised weights, the others from draws of the prior; annealed: "
+        "these, cooled together from the highest temperature, with the likely ones copied",
+    )
+    cooling_rounds: Count = Field(default=3, description="annealed: rounds at each step of the temperature")
+
+
+class EvidenceStart(Start):
+    """Where the replicas begin."""
+
+    weights: Literal["apart", "minimised", "prior"] = Field(
+        default="apart",
+        description="apart: every second copy from minimised weights, the others from draws of the prior",
+    )
 
 
 class Tune(Table):
@@ -234,6 +254,7 @@ class Settings(LadderSettings):
 
     task: Literal["sweep"] = Field(default="sweep", description="what the settings are for")
     ladder: Ladder = Ladder()
+    start: SweepStart = SweepStart()
     run: Run = Run()
 
     @property
@@ -288,6 +309,7 @@ class EvidenceSettings(LadderSettings):
 
     task: Literal["evidence"] = Field(default="evidence", description="what the settings are for")
     dynamics: EvidenceDynamics = EvidenceDynamics()
+    start: EvidenceStart = EvidenceStart()
     run: EvidenceRun = EvidenceRun()
     path: EvidencePath = EvidencePath()
     bridge: Bridge = Bridge()

@@ -19,14 +19,16 @@ from tempernet.config import LadderSettings
 from tempernet.engine import Engine
 from tempernet.errors import ConfigError, NumericsError, Stopped
 from tempernet.flow import Flow
+from tempernet.ladders import place
 from tempernet.networks import Weights
+from tempernet.population import Cooling, Population, barrier, step_sizes_at, weights_at
 from tempernet.rounds import Record, State
 from tempernet.sampling import starting_weights
 from tempernet.store import RunFolder
 from tempernet.tasks.base import Progress, Task, state_arrays, state_from
 from tempernet.tasks.problem import Problem, make_minimiser, make_tuning
 
-BURN_IN, SAMPLE = "burn-in", "sample"
+COOL, BURN_IN, SAMPLE = "cool", "burn-in", "sample"
 STUCK_ROUNDS = 50
 """Rounds without an accepted trajectory after which a replica counts as stuck."""
 
@@ -53,7 +55,13 @@ class LadderTask(Task):
     def starting_weights(self) -> Weights:
         """Weights of all replicas."""
         settings = self.ladder_settings
-        return starting_weights(self.engine, settings.start.weights, make_minimiser(settings))
+        start = "apart" if self.cooling is not None else settings.start.weights
+        return starting_weights(self.engine, start, make_minimiser(settings))
+
+    @property
+    def cooling(self) -> Cooling | None:
+        """How replicas cool together before the first round, if they do."""
+        return None
 
     @property
     def cold_rungs(self) -> int:
@@ -69,6 +77,8 @@ class LadderTask(Task):
     # Where it is, all of it in a checkpoint.
 
     state: State
+    population: Population | None
+    """Replicas that cool together, before the first round."""
     adaptation: Adaptation
     flow: Flow
     still: np.ndarray
@@ -78,8 +88,8 @@ class LadderTask(Task):
 
     @property
     def round(self) -> int:
-        """Rounds done, burn-in included."""
-        return int(self.state.round)
+        """Rounds done, burn-in included; those of a population that cools are none of them."""
+        return 0 if self.population is not None else int(self.state.round)
 
     def run(self) -> None:
         """From where the folder is to the end."""
@@ -89,11 +99,20 @@ class LadderTask(Task):
         self.flow = Flow(self.engine.copies, self.engine.num_rungs)
         self.still = np.zeros((self.engine.copies, self.engine.num_rungs), np.int32)
         self.begun_stage = False
+        self.population = None
         self.forget_samples()
         if not self.restored():
             self.note_start_once()
             self.show("minimise")
-            self.state = self.engine.start(self.starting_weights())
+            weights = self.starting_weights()
+            if self.cooling is not None:
+                self.show(COOL)
+                self.population = self.cooling.start(weights, self.wait)
+                self.state = self.population.state
+            else:
+                self.state = self.engine.start(weights)
+        if self.population is not None:
+            self._cool()
         self._phase_began = (time.monotonic(), self.round)
         while True:
             if not self.begun_stage:
@@ -108,6 +127,32 @@ class LadderTask(Task):
                 raise
             self.checkpoint_if_due()
         self.finish()
+
+    def _cool(self) -> None:
+        """Down to the coldest rung; then the rungs, their step sizes and their first replicas are those found."""
+        cooling, adaptation = self.cooling, self.adaptation
+        assert cooling is not None and self.population is not None
+        while not cooling.finished(self.population):
+            try:
+                self.population = cooling.stage(self.population, self.wait)
+                self.state = self.population.state
+            except Stopped:
+                # The temperature at hand is given up: the position is still the one before it.
+                self.stop("while replicas cool")
+                raise
+            self._report_cooling()
+            self.checkpoint_if_due()
+        found = barrier(self.population, adaptation.path)
+        self.folder.log.append(
+            f"cooled in {len(self.population.betas)} steps, "
+            f"barrier {found.total:.1f} asks for {found.rungs_wanted} rungs"
+        )
+        path = adaptation.path
+        if self.ladder_settings.moves_rungs:
+            path = path.moved(place(found, path.num_rungs))
+        adaptation.path, adaptation.step_sizes = path, step_sizes_at(self.population, path)
+        self.state = self.engine.start(weights_at(self.population, path, self.engine.target.prior.like))
+        self.population = None
 
     def _begin_stage(self) -> None:
         """Between two stages of burn-in, or before the samples: fix the step sizes found, move adaptive rungs."""
@@ -220,15 +265,20 @@ class LadderTask(Task):
     def arrays(self) -> dict[str, np.ndarray]:
         """The position."""
         own = {"still": self.still}
+        if self.population is not None:
+            own |= self.population.arrays()
         return state_arrays(self.engine, self.state) | self.adaptation.arrays() | self.flow.arrays() | own
 
     def meta(self) -> dict[str, Any]:
         """How far the run is."""
-        return {"round": self.round, "burn_in": self.burn_in, "begun_stage": self.begun_stage}
+        cooling = self.population is not None
+        return {"round": self.round, "burn_in": self.burn_in, "begun_stage": self.begun_stage, "cooling": cooling}
 
     def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Go back to a position, with samples turned into burn-in if the settings now ask for more of it."""
         self.state = state_from(self.engine, arrays, int(meta["round"]))
+        if meta.get("cooling"):
+            self.population = Population.restored(self.state, arrays)
         self.adaptation.restore(arrays)
         self.flow.restore(arrays)
         self.still = np.array(arrays["still"])
@@ -243,6 +293,13 @@ class LadderTask(Task):
             self.warn(
                 f"burn-in grows from {before} to {self.burn_in} rounds: samples from before its end no longer count"
             )
+
+    def _report_cooling(self) -> None:
+        """How many rungs the population has passed."""
+        assert self.population is not None
+        betas = self.engine.path.beta
+        passed = int(np.sum(betas <= self.population.beta * (1 + 1e-9)))
+        self.tell(Progress(COOL, passed, len(betas), detail=f"T = {1 / self.population.beta:.3g}"))
 
     def _report(self) -> None:
         done, since = self.round, self._phase_began

@@ -14,7 +14,6 @@ from tempernet.config import Settings
 from tempernet.engine import Engine
 from tempernet.paths import geometric_temperatures, temperature_path
 from tempernet.rounds import State
-from tempernet.sampling import first_step
 from tempernet.tasks.problem import Problem, make_engine, make_problem, make_tuning, temperatures_of
 from tempernet.tasks.sweep import PREDICTIONS, keep_rounds, kept_rungs
 from tempernet.tuning import SETTLED_CHANGES
@@ -25,6 +24,8 @@ ARRAYS_A_WEIGHT = 14
 """Copies of all weights alive at once: points, momenta and gradients before and after a round, and a checkpoint."""
 TYPICAL_MINIMISATION = 0.5
 """Of the budget of gradients: the slowest start of a tile decides."""
+COOLING_STEPS = 1.5
+"""Temperatures that a population cools by, for each rung of a ladder that swaps half of the time."""
 PROGRAMS = 2.0
 """Programs that a run compiles, in units of those that the measurement does."""
 FORWARD = 1 / 3
@@ -71,7 +72,9 @@ def make_plan(settings: Settings) -> Plan:
     cost = measure(settings, problem, engine.layout.tile, engine.num_replicas)
     steps, run = settings.dynamics.num_steps, settings.run
     minimise = 0 if settings.start.weights == "prior" else TYPICAL_MINIMISATION * settings.start.max_gradients
-    trajectories = (run.burn_in + run.rounds) * settings.dynamics.num_trajectories + tuning_trajectories(settings)
+    cooling = COOLING_STEPS * engine.num_rungs * settings.start.cooling_rounds
+    rounds = run.burn_in + run.rounds + (cooling if settings.start.weights == "annealed" else 0)
+    trajectories = rounds * settings.dynamics.num_trajectories + tuning_trajectories(settings)
     scores = score_gradients(settings, problem)
     gradients = minimise + trajectories * steps + scores
     round_seconds = settings.dynamics.num_trajectories * (steps * cost.gradient + cost.trajectory)
@@ -162,7 +165,7 @@ def _shortened(settings: Settings, problem: Problem, num_steps: int, tile: int, 
 
 def _seconds_a_round(engine: Engine, state: State) -> float:
     """The median of a few rounds after one that compiles."""
-    rungs = engine.rungs(first_step(engine) * 1e-3)
+    rungs = engine.rungs(engine.first_step * 1e-3)
     jax.block_until_ready(engine.round(state, rungs))
     times: list[float] = []
     while len(times) < 3 or (sum(times) < MEASURE_SECONDS and len(times) < 30):

@@ -10,6 +10,7 @@ import numpy as np
 
 from tempernet.config import Settings
 from tempernet.engine import Engine
+from tempernet.population import Cooling
 from tempernet.store import RunFolder
 from tempernet.tasks.ladder import LadderTask
 from tempernet.tasks.problem import Problem, make_engine, temperatures_of
@@ -32,6 +33,12 @@ class Sweep(LadderTask):
     def make_engine(self, tile: int | None) -> Engine:
         """The engine on the ladder that the run begins with."""
         return make_engine(self.settings, self.problem, temperatures_of(self.settings), tile)
+
+    @property
+    def cooling(self) -> Cooling | None:
+        """How replicas cool together before the first round, if they do."""
+        start = self.settings.start
+        return Cooling(self.engine, start.cooling_rounds, self.tuning) if start.weights == "annealed" else None
 
     def forget_samples(self) -> None:
         """No predictions yet."""

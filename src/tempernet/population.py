@@ -189,22 +189,25 @@ def barrier(population: Population, path: Path) -> Barrier:
     Log weights between neighbours are normal with width |beta' - beta| times that of E, and the barrier is that
     over sqrt(pi) (see `ladders.measure_barrier`).
     """
-    order = _order(population, path)
-    betas, spread = population.betas[order], population.spread[order]
-    steps = np.abs(np.diff(betas)) * (spread[1:] + spread[:-1]) / 2 / math.sqrt(math.pi)
-    return Barrier(path.moved(path.value_fn(betas)), steps)
+    order, passed = _passed(population, path)
+    spread = population.spread[order]
+    steps = np.abs(np.diff(passed.beta)) * (spread[1:] + spread[:-1]) / 2 / math.sqrt(math.pi)
+    return Barrier(passed, steps)
 
 
 def step_sizes_at(population: Population, path: Path) -> np.ndarray:
     """Reduced step sizes for the rungs of a path, from those that the population had."""
-    order = _order(population, path)
-    found = path.moved(path.value_fn(population.betas[order]))
-    return interpolate_steps(found, population.step_sizes[order], path)
+    order, passed = _passed(population, path)
+    return interpolate_steps(passed, population.step_sizes[order], path)
 
 
-def _order(population: Population, path: Path) -> np.ndarray:
-    """The population's temperatures as a path counts them."""
-    return np.argsort(path.value_fn(population.betas))
+def _passed(population: Population, path: Path) -> tuple[np.ndarray, Path]:
+    """The temperatures of a population as a path, and which of them each rung of it is."""
+    # beta = 0 is a temperature as good as any other.
+    with np.errstate(divide="ignore"):
+        values = path.value_fn(population.betas)
+    order = np.argsort(values)
+    return order, path.moved(values[order])
 
 
 def weights_at(population: Population, path: Path, like: Weights) -> Weights:

@@ -212,7 +212,7 @@ def grouped_reasons(verdict: Verdict, values: np.ndarray, parameter: str = "temp
     lines = []
     for reason, where in groups.items():
         span = f"{symbol} = {where[0]:.3g}" + (f" to {where[-1]:.3g}" if len(where) > 1 else "")
-        lines.append(f"  {reason}: {len(where)} {parameter}s, {span}")
+        lines.append(f"  {reason}: {len(where)} {parameter}{'s' if len(where) > 1 else ''}, {span}")
     return lines
 
 
@@ -222,6 +222,8 @@ def _about(reason: str) -> str:
     if forgot:
         return f"{told}{forgot} too seldom"
     kind, of, what = reason.partition(",")[0].partition(" of the ")
+    if kind.startswith("too short"):
+        return f"too short a series of the {what}"
     return f"{kind.split()[0]} of the {what}" if of and any(c.isdigit() for c in kind) else reason
 
 

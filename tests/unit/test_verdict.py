@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
+from tempernet.terminal import grouped_reasons
 from tempernet.verdict import MAX_SIDE_KEPT, MIN_DRAWS, MIN_FORGOTTEN, Verdict, judge
 
 COPIES, DRAWS, RUNGS = 4, 300, 12
@@ -230,3 +231,12 @@ def test_advice_fits_the_fault() -> None:
 def test_a_headline_lists_each_cause_once() -> None:
     frozen = {name: np.full_like(series, 0.1) for name, series in equilibrated().items()}
     assert judge(frozen, 0).headline == "NOT equilibrated on 12 of 12 temperatures (ESS; no round trips)"
+
+
+def test_rungs_that_share_a_reason_share_a_line() -> None:
+    found = equilibrated()
+    found[SQUARE][0, :, FAULTY] += 1
+    found[LOSS] = found[LOSS][:, :4]
+    lines = grouped_reasons(judge(found, 1), np.arange(1.0, RUNGS + 1))
+    assert lines[0] == f"  too short a series of {LOSS}: {RUNGS} temperatures, T = 1 to {RUNGS}"
+    assert f"  R-hat of {SQUARE}: 1 temperature, T = {FAULTY + 1}" in lines

@@ -85,8 +85,11 @@ def sample(
     """Sample exp(-E/T) prior at all `temperatures` by replica exchange.
 
     `burn_in` rounds are not recorded; the step sizes are tuned before, halfway through and at the end of them and
-    then fixed. `test` is a held-out set to score every `score_every` rounds. `progress_fn(phase, done, total)`
-    is called after each round. Other options go to `Engine` (`dynamics`, `exchange`, `masses`, `seed`, `devices`, ...).
+    then fixed. `test` is a held-out set to score every `score_every` rounds. `start` is where replicas begin: half of
+    the copies at minimised weights and half at draws of the prior ("apart"), all cooled together from the hottest
+    temperature ("annealed", which finds what is rare above a transition and common below it), all "minimised" or all
+    from the "prior". `progress_fn(phase, done, total)` is called after each round. Other options go to `Engine`
+    (`dynamics`, `exchange`, `masses`, `seed`, `devices`, ...).
 
     >>> samples = sample(target, [0.3, 1, 3, 10], rounds=200, test=data.test)
     >>> loss, error = samples.test_loss

@@ -13,6 +13,7 @@ from tempernet.adaptation import FIRST_TRAJECTORIES
 from tempernet.config import Settings
 from tempernet.engine import Engine
 from tempernet.paths import geometric_temperatures, temperature_path
+from tempernet.population import KEPT
 from tempernet.rounds import State
 from tempernet.tasks.problem import Problem, make_engine, make_problem, make_tuning, temperatures_of
 from tempernet.tasks.sweep import PREDICTIONS, keep_rounds, kept_rungs
@@ -72,9 +73,10 @@ def make_plan(settings: Settings) -> Plan:
     cost = measure(settings, problem, engine.layout.tile, engine.num_replicas)
     steps, run = settings.dynamics.num_steps, settings.run
     minimise = 0 if settings.start.weights == "prior" else TYPICAL_MINIMISATION * settings.start.max_gradients
-    cooling = COOLING_STEPS * engine.num_rungs * settings.start.cooling_rounds
-    rounds = run.burn_in + run.rounds + (cooling if settings.start.weights == "annealed" else 0)
-    trajectories = rounds * settings.dynamics.num_trajectories + tuning_trajectories(settings)
+    cooling = cooling_stages(settings, engine) * settings.start.cooling_rounds
+    trajectories = (cooling + run.burn_in + run.rounds) * settings.dynamics.num_trajectories + tuning_trajectories(
+        settings
+    )
     scores = score_gradients(settings, problem)
     gradients = minimise + trajectories * steps + scores
     round_seconds = settings.dynamics.num_trajectories * (steps * cost.gradient + cost.trajectory)
@@ -117,6 +119,11 @@ def tuning_trajectories(settings: Settings) -> float:
     return first + (whole if settings.protocol == "paper" else 0)
 
 
+def cooling_stages(settings: Settings, engine: Engine) -> float:
+    """Temperatures that a population stops at on its way to the coldest rung, if replicas start that way."""
+    return COOLING_STEPS * engine.num_rungs if settings.start.weights == "annealed" else 0.0
+
+
 def score_gradients(settings: Settings, problem: Problem) -> float:
     """The scores in units of a gradient on the training examples."""
     run, data = settings.run, problem.data
@@ -131,7 +138,8 @@ def memory(settings: Settings, problem: Problem, engine: Engine) -> float:
     weights = ARRAYS_A_WEIGHT * engine.layout.padded * problem.network.num_weights * 4
     activations = engine.layout.mesh.size * engine.layout.tile * problem.target.num_examples * 4
     activations *= 4 * sum(problem.network.sizes[1:])
-    return 450e6 + held + weights + activations + 5 * _ensemble_bytes(problem, engine)
+    kept = 2 * _population_bytes(settings, problem, engine)
+    return 450e6 + held + weights + activations + kept + 5 * _ensemble_bytes(problem, engine)
 
 
 def disk(settings: Settings, problem: Problem, engine: Engine) -> float:
@@ -144,11 +152,17 @@ def disk(settings: Settings, problem: Problem, engine: Engine) -> float:
     predictions = min(PREDICTIONS, len(problem.test_labels)) * problem.network.classes
     kept = run.keep * rungs * run.copies * (problem.network.num_weights + predictions) * 4
     checkpoint = replicas * problem.network.num_weights * 8 + _ensemble_bytes(problem, engine)
+    checkpoint += _population_bytes(settings, problem, engine)
     return records + kept + 3 * checkpoint + 5e6
 
 
 def _ensemble_bytes(problem: Problem, engine: Engine) -> float:
     return engine.num_replicas * len(problem.test_labels) * problem.network.classes * 4
+
+
+def _population_bytes(settings: Settings, problem: Problem, engine: Engine) -> float:
+    """What is kept of a population on its way."""
+    return cooling_stages(settings, engine) * engine.copies * KEPT * problem.network.num_weights * 4
 
 
 def _shortened(settings: Settings, problem: Problem, num_steps: int, tile: int, replicas: int) -> Engine:

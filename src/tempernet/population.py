@@ -4,7 +4,9 @@ All replicas of a copy cool together from the hottest rung. Each step of the tem
 replica the weight exp(-(beta' - beta) E), by which the population is drawn anew: likely ones twice, unlikely ones not
 at all. Then all move for a few rounds. So networks of a kind that is rare above a transition and common below it
 multiply on the way, where a ladder has to wait until each replica has changed its kind. A few members of the population
-at every step are kept: those next to the temperature of a rung are where it starts.
+at every step are kept: those next to the temperature of a rung are where it starts. Every second copy starts from the
+coldest members at all of its rungs, and so is heated where the others were cooled: copies come from both sides of a
+transition, and they meet only if replicas pass it.
 """
 
 from __future__ import annotations
@@ -211,11 +213,21 @@ def _passed(population: Population, path: Path) -> tuple[np.ndarray, Path]:
 
 
 def weights_at(population: Population, path: Path, like: Weights) -> Weights:
-    """Weights for all rungs of a path from those kept at the nearest temperatures: leading axis copies x K."""
+    """Weights for all rungs of a path, leading axis copies x K: from those kept at the nearest temperatures.
+
+    In every second copy they are those of the coldest temperature, at which the population now is.
+    """
     least = path.beta[path.beta > 0].min() / 2
     stages, rungs = (np.log(np.maximum(betas, least)) for betas in (population.betas, path.beta))
     nearest = np.abs(rungs[:, None] - stages).argmin(axis=1)
     # Rungs that share a temperature take turns.
     turn = np.array([np.sum(nearest[:k] == stage) % KEPT for k, stage in enumerate(nearest)])
-    leaves = [np.concatenate(np.moveaxis(leaf[nearest, :, turn], 1, 0)) for leaf in population.kept]
-    return jax.tree.unflatten(jax.tree.structure(like), leaves)
+
+    def start(kept: np.ndarray, coldest: jax.Array) -> np.ndarray:
+        weights = np.concatenate(np.moveaxis(kept[nearest, :, turn], 1, 0))
+        heated = np.repeat(np.arange(kept.shape[1]) % 2 == 1, path.num_rungs)
+        weights[heated] = np.asarray(coldest)[: len(weights)][heated]
+        return weights
+
+    leaves = map(start, population.kept, jax.tree.leaves(population.state.point.weights))
+    return jax.tree.unflatten(jax.tree.structure(like), list(leaves))

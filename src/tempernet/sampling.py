@@ -86,10 +86,10 @@ def sample(
 
     `burn_in` rounds are not recorded; the step sizes are tuned before, halfway through and at the end of them and
     then fixed. `test` is a held-out set to score every `score_every` rounds. `start` is where replicas begin: half of
-    the copies at minimised weights and half at draws of the prior ("apart"), all cooled together from the hottest
-    temperature ("annealed", which finds what is rare above a transition and common below it), all "minimised" or all
-    from the "prior". `progress_fn(phase, done, total)` is called after each round. Other options go to `Engine`
-    (`dynamics`, `exchange`, `masses`, `seed`, `devices`, ...).
+    the copies at minimised weights and half at draws of the prior ("apart"); half cooled together from the hottest
+    temperature and half heated again ("annealed", which finds what is rare above a transition and common below it);
+    all "minimised" or all from the "prior". `progress_fn(phase, done, total)` is called after each round. Other options
+    go to `Engine` (`dynamics`, `exchange`, `masses`, `seed`, `devices`, ...).
 
     >>> samples = sample(target, [0.3, 1, 3, 10], rounds=200, test=data.test)
     >>> loss, error = samples.test_loss
@@ -125,7 +125,8 @@ def sample(
 def starting_weights(engine: Engine, start: Start, minimiser: Minimiser | None = None) -> Weights:
     """Weights of all replicas: minimised, drawn from the prior, or every second copy the one and the other.
 
-    "annealed" are those last ones after they have cooled together from the hottest rung (see `population`).
+    "annealed" are those last ones after they have cooled together from the hottest rung, every second copy as they
+    were at the coldest (see `population`).
     """
     if start not in get_args(Start):
         raise ConfigError(f'start must be "apart", "annealed", "minimised" or "prior", got {start!r}')

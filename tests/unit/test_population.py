@@ -47,7 +47,9 @@ def made_up(betas: list[float], spread: list[float]) -> Population:
     """One weight a network, which says when it was kept, in which copy, and which of the two it is."""
     stages = len(betas)
     kept = 100.0 * np.arange(stages)[:, None, None] + 10 * np.arange(3)[:, None] + np.arange(KEPT)
-    state = State(Point({"w": jnp.zeros(6)}, jnp.zeros(6), {"w": jnp.zeros(6)}), jnp.zeros((3, 2)), jnp.int32(17))
+    state = State(
+        Point({"w": -jnp.arange(20.0)}, jnp.zeros(20), {"w": jnp.zeros(20)}), jnp.zeros((3, 6)), jnp.int32(17)
+    )
     steps = np.arange(1.0, stages + 1)
     return Population(state, betas[-1], steps[-1], np.array(betas), steps, np.array(spread), [kept])
 
@@ -59,7 +61,9 @@ def test_rungs_start_from_what_was_kept_next_to_them() -> None:
     assert weights.shape == (18,)
     # Rungs that share a temperature take turns among the two that were kept.
     assert weights[:6].tolist() == [300, 301, 300, 200, 100, 0]
-    assert weights[6:12].tolist() == [310, 311, 310, 210, 110, 10]
+    assert weights[12:].tolist() == [320, 321, 320, 220, 120, 20]
+    # Every second copy comes from the cold: as the population now is.
+    assert weights[6:12].tolist() == [-6, -7, -8, -9, -10, -11]
     np.testing.assert_allclose(step_sizes_at(population, temperature_path([0.1, 1.0, 10.0])), [4, 3, 2])
 
 

@@ -109,7 +109,7 @@ class SweepStart(Start):
     weights: Literal["apart", "annealed", "minimised", "prior"] = Field(
         default="apart",
         description="apart: every second copy from minimised weights, the others from draws of the prior; annealed: "
-        "these, cooled together from the highest temperature, with the likely ones copied",
+        "these, cooled together from the highest temperature with likely ones copied; every second copy heated again",
     )
     cooling_rounds: Count = Field(default=3, description="annealed: rounds at each step of the temperature")
 

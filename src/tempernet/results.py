@@ -158,6 +158,7 @@ def summarise(series: xarray.Dataset, provenance: dict[str, Any], verdict: Verdi
         "rhat": ("temperature", verdict.rhat),
         "ess": ("temperature", verdict.ess),
         "drift": ("temperature", verdict.drift),
+        "gap": ("temperature", verdict.gap),
         "forgotten": ("temperature", verdict.forgotten),
         "equilibrated": ("temperature", verdict.equilibrated),
     }
@@ -388,6 +389,7 @@ def _verdict(series: xarray.Dataset, settings: Settings, flow: Flow, forgotten: 
         side_of=between(most, most + 1) if len(kept) else "",
         exchanging=settings.dynamics.exchange != "none",
         started_apart=settings.start.weights in ("apart", "annealed"),
+        both_sides=settings.start.weights == "annealed",
     )
 
 

@@ -12,11 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tempernet.statistics import drift, effective_sample_size, split_rhat
+from tempernet.statistics import drift, effective_sample_size, gap, split_rhat
 
 MAX_RHAT = 1.1
 MAX_DRIFT = 4.0
 """Standard errors between the halves; of hundreds of tests none should pass this by chance."""
+MAX_GAP = 4.0
+"""Standard errors between copies that were heated and copies that were cooled."""
 MIN_ESS = 10.0
 """Effective draws a copy, of every observable."""
 MIN_FORGOTTEN = 3.0
@@ -27,7 +29,7 @@ MIN_FREEDOM = 0.6
 """Below it, replicas without round trips are held back by their memory, and not by the ladder."""
 MIN_DRAWS = 8
 """Draws a copy below which the halves say nothing."""
-KINDS = ("R-hat", "drift", "ESS", "no round trips", "too short", "not finite")
+KINDS = ("R-hat", "drift", "gap", "ESS", "no round trips", "too short", "not finite")
 """How a reason begins."""
 
 
@@ -44,6 +46,8 @@ class Verdict(NamedTuple):
     """Effective draws of the observable that has the fewest."""
     drift: np.ndarray
     """The largest in size."""
+    gap: np.ndarray
+    """Between copies that were heated and cooled, in standard errors, the largest in size; NaN if none were."""
     forgotten: np.ndarray
     """How often replicas there have forgotten what they remember longest, weights or predictions; NaN if unknown."""
     noun: str = "temperatures"
@@ -75,6 +79,7 @@ def judge(
     side_of: str = "",
     exchanging: bool = True,
     started_apart: bool = True,
+    both_sides: bool = False,
     noun: str = "temperatures",
 ) -> Verdict:
     """Judge a run by its `observables`, name -> (copies, draws, K); draws need not be the same for all.
@@ -83,6 +88,7 @@ def judge(
     of time by which they spread, and `bottleneck` where they turn back, if anywhere in particular (see `flow`).
     `forgotten` (K,) is how often replicas have forgotten what they were (see `memory`), NaN or None if that is unknown,
     and `side_kept` what they remember of the side of `side_of` they were on, where that is most (see `flow`).
+    `both_sides` says that every second copy was heated to its rungs and the others were cooled to them.
     """
     names = list(observables)
     copies, _, rungs = next(iter(observables.values())).shape
@@ -91,12 +97,18 @@ def judge(
     rhat = np.stack([split_rhat(series) for series in observables.values()])
     ess = np.stack([effective_sample_size(series) for series in observables.values()])
     drifts = np.stack([drift(series) for series in observables.values()])
+    both_sides = both_sides and copies > 1
+    gaps = np.stack([gap(series) if both_sides else np.full(rungs, np.nan) for series in observables.values()])
     travelled = round_trips > 0 or not exchanging or rungs == 1
     forgotten = np.full(rungs, np.nan) if forgotten is None else forgotten
+    # Copies from both sides of every pair of rungs that have met tell more than replicas that pass it.
+    kept = 0.0 if both_sides else side_kept
+    judged = finite & (draws >= MIN_DRAWS)[:, None]
     reasons = [
         _flaws(names, draws, finite[:, k])
-        + _reasons(names, finite[:, k] & (draws >= MIN_DRAWS), rhat[:, k], ess[:, k], drifts[:, k], copies)
-        + ([] if travelled else _old_replicas(forgotten[k], side_kept, side_of, excused=started_apart and copies > 1))
+        + _reasons(names, judged[:, k], rhat[:, k], ess[:, k], drifts[:, k], copies)
+        + (_gap_between(names, judged[:, k], gaps[:, k]) if both_sides else [])
+        + ([] if travelled else _old_replicas(forgotten[k], kept, side_of, excused=started_apart and copies > 1))
         for k in range(rungs)
     ]
     worst = np.abs(drifts).argmax(axis=0)
@@ -108,6 +120,7 @@ def judge(
         rhat=np.nan_to_num(rhat, nan=np.inf, posinf=np.inf).max(axis=0),
         ess=np.nan_to_num(ess, nan=0.0).min(axis=0),
         drift=np.take_along_axis(drifts, worst[None], axis=0)[0],
+        gap=np.take_along_axis(gaps, np.abs(gaps).argmax(axis=0)[None], axis=0)[0],
         forgotten=forgotten,
         noun=noun,
     )
@@ -143,11 +156,23 @@ def _reasons(
     return found
 
 
+def _gap_between(names: list[str], judged: np.ndarray, gaps: np.ndarray) -> list[str]:
+    """What heated and cooled copies disagree on, of the observables that can be judged: there is hysteresis."""
+    if not judged.any():
+        return []
+    which = np.flatnonzero(judged)
+    widest = which[np.abs(gaps[which]).argmax()]
+    if abs(gaps[widest]) <= MAX_GAP:
+        return []
+    return [f"gap {gaps[widest]:+.1f} standard errors of {names[widest]}, from cooled to heated copies"]
+
+
 def _old_replicas(forgotten: float, side_kept: float, side_of: str, *, excused: bool) -> list[str]:
     """What speaks against a rung whose replicas do not travel: that they may still be what they were.
 
     Weights may forget while a network stays the same in kind. Then it keeps to its side of a transition, and copies
-    that came from one side agree on where that is: so replicas must pass everywhere, and copies have started apart.
+    that came from one side agree on where that is. So copies have started apart, and replicas must pass everywhere
+    unless copies came from both sides.
     """
     told = "no round trips between the ends of the ladder"
     if not excused or np.isnan(forgotten) or np.isnan(side_kept):
@@ -166,7 +191,7 @@ def _old_replicas(forgotten: float, side_kept: float, side_of: str, *, excused: 
 def _advice(reasons: list[list[str]], copies: int, started_apart: bool, freedom: float, bottleneck: str) -> list[str]:
     kinds = {_kind(reason) for rung in reasons for reason in rung}
     advice = []
-    if kinds & {"R-hat", "drift"}:
+    if kinds & {"R-hat", "drift", "gap"}:
         advice.append("discard more: a longer burn-in (run.burn_in), and reflecting walls if they reject")
     if "too short" in kinds:
         advice.append("sample longer (run.rounds), and score more often (run.score_every)")

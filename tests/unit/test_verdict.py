@@ -233,6 +233,34 @@ def test_a_headline_lists_each_cause_once() -> None:
     assert judge(frozen, 0).headline == "NOT equilibrated on 12 of 12 temperatures (ESS; no round trips)"
 
 
+def test_copies_from_both_sides_need_not_pass_but_have_to_meet() -> None:
+    often = np.full(RUNGS, 50.0)
+    passed = [judge(equilibrated(seed), 0, forgotten=often, side_kept=0.79, both_sides=True).good for seed in range(20)]
+    assert np.mean(passed) >= 0.9
+    # Replicas that have not forgotten are not excused, nor is a single copy, which came from one side.
+    assert not judge(equilibrated(), 0, forgotten=often / 100, side_kept=0.79, both_sides=True).equilibrated.any()
+    assert not judge(equilibrated(copies=1), 0, forgotten=often, side_kept=0.1, both_sides=True).equilibrated.any()
+
+
+@pytest.mark.parametrize("name", ["the energy", SQUARE, LOSS])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_gap_between_heated_and_cooled_copies_is_found(name: str, sign: int) -> None:
+    """Too small for R-hat, and the same in all copies that were heated."""
+    observables = equilibrated(copies=8)
+    series = observables[name][..., FAULTY]
+    series[1::2] += sign * 0.7 * series.std()
+    assert judge(observables, 3).good
+    verdict = judge(observables, 3, both_sides=True)
+    assert np.flatnonzero(~verdict.equilibrated).tolist() == [FAULTY]
+    (reason,) = verdict.reasons[FAULTY]
+    assert reason.startswith(f"gap {'+' if sign > 0 else '-'}") and f"standard errors of {name}, from cooled" in reason
+    assert sign * verdict.gap[FAULTY] > 4 and np.isnan(judge(observables, 3).gap).all()
+    assert f"  gap of {name}: 1 temperature, T = 5" in grouped_reasons(verdict, np.arange(float(RUNGS)))
+    # The twin whose copies are taken in another order, so that each side has heated and cooled ones, finds nothing.
+    mixed = {key: value[[0, 2, 1, 3, 4, 6, 5, 7]] for key, value in observables.items()}
+    assert judge(mixed, 3, both_sides=True).good
+
+
 def test_rungs_that_share_a_reason_share_a_line() -> None:
     found = equilibrated()
     found[SQUARE][0, :, FAULTY] += 1

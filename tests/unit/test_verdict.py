@@ -248,7 +248,7 @@ def test_a_gap_between_heated_and_cooled_copies_is_found(name: str, sign: int) -
     """Too small for R-hat, and the same in all copies that were heated."""
     observables = equilibrated(copies=8)
     series = observables[name][..., FAULTY]
-    series[1::2] += sign * 0.7 * series.std()
+    series[1::2] += sign * 0.6 * series.std()
     assert judge(observables, 3).good
     verdict = judge(observables, 3, both_sides=True)
     assert np.flatnonzero(~verdict.equilibrated).tolist() == [FAULTY]

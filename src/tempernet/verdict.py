@@ -213,6 +213,8 @@ def _advice(reasons: list[list[str]], copies: int, started_apart: bool, freedom:
         advice.append("let replicas travel: an adaptive ladder, more rungs (ladder.num or path.num), more rounds")
     if started_apart and copies > 1 and any("replicas" in reason for rung in reasons for reason in rung):
         advice.append("or sample longer (run.rounds), until replicas have forgotten what and where they were")
+    if started_apart and any(" of their side of " in reason for rung in reasons for reason in rung):
+        advice.append('or let copies come from both sides of every rung (start.weights = "annealed")')
     if copies < 2:
         advice.append("run at least two copies (run.copies): one cannot disagree with itself")
     if not started_apart:

@@ -148,7 +148,7 @@ def test_forgetting_is_no_excuse_for_replicas_that_keep_to_their_side() -> None:
     verdict = judge(equilibrated(), 0, forgotten=often, side_kept=0.79, side_of="T = 0.66 to 0.78")
     kept = "half a run later replicas remember 79% of their side of T = 0.66 to 0.78, 37% are allowed at most"
     assert verdict.reasons == [[f"{told}, and {kept}"]] * RUNGS
-    assert verdict.advice[-1].startswith("or sample longer")
+    assert verdict.advice[-2].startswith("or sample longer") and "annealed" in verdict.advice[-1]
     # Not known is not passed, and with round trips nobody asks.
     assert judge(equilibrated(), 0, forgotten=often).reasons == [[told]] * RUNGS
     assert judge(equilibrated(), 1, forgotten=often, side_kept=0.79).good

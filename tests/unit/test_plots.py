@@ -293,6 +293,20 @@ def test_trajectory_shows_every_round_in_the_colour_of_its_temperature() -> None
     np.testing.assert_array_equal(temperatures[::2], np.minimum(1.3 * LADDER, 10)[::-1])
 
 
+def test_a_long_trajectory_is_drawn_as_means_of_both_kinds_of_copies() -> None:
+    run = make_results(LADDER, copies=3, rounds=400, burn_in=0)
+    figure = plots.trajectory_figure(run)
+    panels = [axes for axes in all_axes(figure) if axes.get_label() != "<colorbar>"]
+    for copy, axes in enumerate(panels):
+        (lines,) = (found for found in axes.collections if found.get_array() is not None)
+        coldest = np.asarray(lines.get_paths()[-1].vertices)
+        assert coldest.shape == (134, 2) and coldest[0, 0] == 2 and coldest[-1, 0] == 400
+        energies = energies_per_example(run, copy)[:, 0]
+        np.testing.assert_allclose(coldest[:-1, 1], energies[:399].reshape(133, 3).mean(axis=1))
+    begun = {"copy 0 of 3, from minimised weights", "copy 1 of 3, from draws of the prior"}
+    assert begun <= set(texts(figure)) and "energy per example E / n, means of 3 rounds" in texts(figure)
+
+
 def test_energies_of_zero_leave_a_logarithmic_axis_at_its_foot() -> None:
     run = make_results(LADDER)
     run.series.energy.values[:, :, 0] = 0.0

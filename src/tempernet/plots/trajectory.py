@@ -12,40 +12,58 @@ from tempernet.plots.axis import fit_y, set_log_ticks, temperature_scale
 from tempernet.plots.sheet import TEMPERATURE_COLOURS, legend_above, print_style, sheet_of
 from tempernet.results import Results
 
+MOST_POINTS = 150
+"""Of a line; a longer record is drawn as means of a few rounds."""
+BEGINNINGS = {
+    "apart": ("from minimised weights", "from draws of the prior"),
+    "annealed": ("cooled to its temperatures", "heated to them"),
+    "minimised": ("from minimised weights", "too"),
+    "prior": ("from draws of the prior", "too"),
+}
+"""How even and odd copies begin; one of each is shown."""
+
 
 @print_style()
 def trajectory_figure(results: Results) -> Figure:
-    """Fig. 2: energy per example of every rung of copy 0 against the round, coloured by temperature.
+    """Fig. 2: energy per example of every rung against the round, coloured by temperature; copies 0 and 1 side by side.
 
     Rounds count from the end of burn-in. During burn-in a rung has the colour of the temperature it had then.
     """
     before = results.burn_in.sizes["burn_in_round"]
     rounds = np.concatenate([np.arange(1 - before, 1), results.series["round"].values])
-    energies = energies_per_example(results, copy=0)
     sampled = np.broadcast_to(results.temperatures, (results.series.sizes["round"], len(results.temperatures)))
     temperatures = np.concatenate([results.burn_in.rung_temperature.values, sampled])
+    block = -(-len(rounds) // MOST_POINTS)
+    copies = results.series.sizes["copy"]
+    shown = [energies_per_example(results, copy) for copy in range(min(copies, 2))]
     figure, panel = sheet_of("Trajectory of the energies", results, (7.2, 4.4))
-    axes = panel.subplots()
+    panels = panel.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     scale = temperature_scale(results.temperatures)
     low, high = (scale.low, scale.high) if scale.low < scale.high else (scale.low / 2, scale.high * 2)
-    lines = _lines(rounds, energies, temperatures, low, high)
-    axes.add_collection(lines)
     uninformed = float(results.provenance["uninformed_loss"])
-    handles: list[Artist] = [
-        axes.axhline(uninformed, color="black", linestyle="--", linewidth=1.1, label="uninformed classifier", zorder=4)
-    ]
-    if before:
-        handles.append(axes.axvspan(rounds[0] - 0.5, 0.5, color="0.88", zorder=0, label="burn-in, does not count"))
-    axes.set_xlim(rounds[0] - 0.5, rounds[-1] + 0.5)
-    fit_y(axes, [energies, uninformed])
-    axes.set_xlabel("round, from the end of burn-in")
-    axes.set_ylabel("energy per example E / n")
-    copies = results.series.sizes["copy"]
-    legend_above(axes, handles, f"copy 0 of {copies}" if copies > 1 else "")
-    bar = panel.colorbar(lines, ax=axes, pad=0.02, aspect=30, label="temperature T")
+    for copy, (axes, energies) in enumerate(zip(panels, shown, strict=True)):
+        lines = _lines(rounds, energies, temperatures, low, high, block)
+        axes.add_collection(lines)
+        label = "uninformed classifier"
+        handles: list[Artist] = [axes.axhline(uninformed, color="black", linestyle="--", linewidth=1.1, label=label)]
+        if before:
+            handles.append(axes.axvspan(rounds[0] - 0.5, 0.5, color="0.88", zorder=0, label="burn-in"))
+        axes.set_xlim(rounds[0] - 0.5, rounds[-1] + 0.5)
+        axes.set_xlabel("round, from the end of burn-in")
+        legend_above(axes, handles if copy == 0 else [], _title(results, copy))
+    fit_y(panels[0], [*shown, uninformed])
+    means = f", means of {block} rounds" if block > 1 else ""
+    panels[0].set_ylabel(f"energy per example E / n{means}")
+    bar = panel.colorbar(lines, ax=panels.tolist(), pad=0.02, aspect=30, label="temperature T")
     bar.outline.set_visible(False)
     set_log_ticks(bar.ax.yaxis, low, high)
     return figure
+
+
+def _title(results: Results, copy: int) -> str:
+    """Which copy it is, and how it began."""
+    copies = results.series.sizes["copy"]
+    return "" if copies == 1 else f"copy {copy} of {copies}, {BEGINNINGS[results.settings.start.weights][copy]}"
 
 
 def energies_per_example(results: Results, copy: int) -> np.ndarray:
@@ -55,17 +73,23 @@ def energies_per_example(results: Results, copy: int) -> np.ndarray:
 
 
 def _lines(
-    rounds: np.ndarray, energies: np.ndarray, temperatures: np.ndarray, low: float, high: float
+    rounds: np.ndarray, energies: np.ndarray, temperatures: np.ndarray, low: float, high: float, block: int
 ) -> LineCollection:
-    """A line a rung, in pieces of one temperature each: a ladder moves during burn-in."""
+    """A line a rung, in pieces of one temperature each: a ladder moves during burn-in. Points are means of a block."""
     pieces, colours = [], []
     # The coldest last, on top: they are the calmest.
     for rung in reversed(range(energies.shape[1])):
         moved = np.flatnonzero(temperatures[1:, rung] != temperatures[:-1, rung]) + 1
         for start, end in zip([0, *moved], [*moved, len(rounds)], strict=True):
-            # A piece reaches the first point of the next, so that the line has no gaps.
-            part = slice(start, end + 1)
-            pieces.append(np.column_stack([rounds[part], energies[part, rung]]))
+            firsts = np.arange(start, end, block)
+            counts = np.diff([*firsts, end])
+            points = np.column_stack([rounds[start:end], energies[start:end, rung]])
+            means = np.add.reduceat(points, firsts - start) / counts[:, None]
+            if end < len(rounds):
+                # A piece reaches the first point of the next, so that the line has no gaps.
+                following = slice(end, end + block)
+                means = np.vstack([means, [rounds[following].mean(), energies[following, rung].mean()]])
+            pieces.append(means)
             colours.append(temperatures[start, rung])
     # As pixels: an SVG of a hundred lines of a thousand points is slow to show.
     lines = LineCollection(

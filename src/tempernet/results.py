@@ -158,7 +158,6 @@ def summarise(series: xarray.Dataset, provenance: dict[str, Any], verdict: Verdi
         "rhat": ("temperature", verdict.rhat),
         "ess": ("temperature", verdict.ess),
         "drift": ("temperature", verdict.drift),
-        "gap": ("temperature", verdict.gap),
         "forgotten": ("temperature", verdict.forgotten),
         "equilibrated": ("temperature", verdict.equilibrated),
     }

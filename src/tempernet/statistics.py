@@ -93,17 +93,9 @@ def drift(series: np.ndarray) -> np.ndarray:
     """
     series = _finite(series)
     half = series.shape[1] // 2
-    return _in_errors(series[:, series.shape[1] - half :] - series[:, :half])
-
-
-def gap(series: np.ndarray) -> np.ndarray:
-    """How many errors the mean of every second copy lies from that of the copies before them, draw by draw.
-
-    As with `drift`, differences are taken first: what the copies differ by is not in the error, if there are two.
-    """
-    series = _finite(series)
-    pairs = len(series) // 2
-    return _in_errors(series[1 : 2 * pairs : 2] - series[: 2 * pairs : 2])
+    change = average(series[:, series.shape[1] - half :] - series[:, :half])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(change.mean == 0, 0.0, change.mean / change.error)
 
 
 def blocks(rng: np.random.Generator, copies: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
@@ -130,13 +122,6 @@ def _rank_rhat(halves: np.ndarray) -> np.ndarray:
     ratio = between / np.where(still, 1.0, within)
     rhat = np.sqrt(ratio + (halves.shape[1] - 1) / halves.shape[1])
     return np.where(still, np.where(together, 1.0, np.inf), rhat)
-
-
-def _in_errors(change: np.ndarray) -> np.ndarray:
-    """The mean of differences over its error."""
-    found = average(change)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(found.mean == 0, 0.0, found.mean / found.error)
 
 
 def _finite(series: np.ndarray) -> np.ndarray:

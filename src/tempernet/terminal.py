@@ -196,12 +196,10 @@ def _forgetting(results: Results) -> str:
     least, kept = float(np.min(results.summary.forgotten.values)), results.summary.side_kept.values[:-1]
     if math.isnan(least) or not len(kept) or np.isnan(kept).any():
         return ""
-    told = (
+    return (
         f"; replicas have forgotten what they were at least {least:.1f} times, and half a run later remember at most "
         f"{kept.max():.0%} of their side of a pair of rungs"
     )
-    gap = np.abs(results.summary.gap.values).max()
-    return told if math.isnan(gap) else f"{told}; heated and cooled copies differ by at most {gap:.1f} standard errors"
 
 
 def grouped_reasons(verdict: Verdict, values: np.ndarray, parameter: str = "temperature") -> list[str]:

@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tempernet.statistics import drift, effective_sample_size, gap, split_rhat
+from tempernet.statistics import drift, effective_sample_size, split_rhat
 
 MAX_RHAT = 1.1
+MAX_RHAT_FROM_BOTH_SIDES = 1.05
+"""Of heated and cooled copies, which have to meet: with two copies, their means are 0.55 standard deviations apart."""
 MAX_DRIFT = 4.0
 """Standard errors between the halves; of hundreds of tests none should pass this by chance."""
-MAX_GAP = 4.0
-"""Standard errors between copies that were heated and copies that were cooled."""
 MIN_ESS = 10.0
 """Effective draws a copy, of every observable."""
 MIN_FORGOTTEN = 3.0
@@ -29,7 +29,7 @@ MIN_FREEDOM = 0.6
 """Below it, replicas without round trips are held back by their memory, and not by the ladder."""
 MIN_DRAWS = 8
 """Draws a copy below which the halves say nothing."""
-KINDS = ("R-hat", "drift", "gap", "ESS", "no round trips", "too short", "not finite")
+KINDS = ("R-hat", "drift", "ESS", "no round trips", "too short", "not finite")
 """How a reason begins."""
 
 
@@ -46,8 +46,6 @@ class Verdict(NamedTuple):
     """Effective draws of the observable that has the fewest."""
     drift: np.ndarray
     """The largest in size."""
-    gap: np.ndarray
-    """Between copies that were heated and cooled, in standard errors, the largest in size; NaN if none were."""
     forgotten: np.ndarray
     """How often replicas there have forgotten what they remember longest, weights or predictions; NaN if unknown."""
     noun: str = "temperatures"
@@ -98,7 +96,7 @@ def judge(
     ess = np.stack([effective_sample_size(series) for series in observables.values()])
     drifts = np.stack([drift(series) for series in observables.values()])
     both_sides = both_sides and copies > 1
-    gaps = np.stack([gap(series) if both_sides else np.full(rungs, np.nan) for series in observables.values()])
+    max_rhat = MAX_RHAT_FROM_BOTH_SIDES if both_sides else MAX_RHAT
     travelled = round_trips > 0 or not exchanging or rungs == 1
     forgotten = np.full(rungs, np.nan) if forgotten is None else forgotten
     # Copies from both sides of every pair of rungs that have met tell more than replicas that pass it.
@@ -106,8 +104,7 @@ def judge(
     judged = finite & (draws >= MIN_DRAWS)[:, None]
     reasons = [
         _flaws(names, draws, finite[:, k])
-        + _reasons(names, judged[:, k], rhat[:, k], ess[:, k], drifts[:, k], copies)
-        + (_gap_between(names, judged[:, k], gaps[:, k]) if both_sides else [])
+        + _reasons(names, judged[:, k], rhat[:, k], ess[:, k], drifts[:, k], copies, max_rhat)
         + ([] if travelled else _old_replicas(forgotten[k], kept, side_of, excused=started_apart and copies > 1))
         for k in range(rungs)
     ]
@@ -120,7 +117,6 @@ def judge(
         rhat=np.nan_to_num(rhat, nan=np.inf, posinf=np.inf).max(axis=0),
         ess=np.nan_to_num(ess, nan=0.0).min(axis=0),
         drift=np.take_along_axis(drifts, worst[None], axis=0)[0],
-        gap=np.take_along_axis(gaps, np.abs(gaps).argmax(axis=0)[None], axis=0)[0],
         forgotten=forgotten,
         noun=noun,
     )
@@ -138,7 +134,13 @@ def _flaws(names: list[str], draws: np.ndarray, finite: np.ndarray) -> list[str]
 
 
 def _reasons(
-    names: list[str], judged: np.ndarray, rhat: np.ndarray, ess: np.ndarray, drifts: np.ndarray, copies: int
+    names: list[str],
+    judged: np.ndarray,
+    rhat: np.ndarray,
+    ess: np.ndarray,
+    drifts: np.ndarray,
+    copies: int,
+    max_rhat: float,
 ) -> list[str]:
     """What speaks against a rung, of the observables that can be judged. NaN would count against it."""
     if not judged.any():
@@ -147,24 +149,13 @@ def _reasons(
     apart, drifting = which[rhat[which].argmax()], which[np.abs(drifts[which]).argmax()]
     slowest = which[ess[which].argmin()]
     found = []
-    if not rhat[apart] <= MAX_RHAT:
-        found.append(f"R-hat {rhat[apart]:.2f} of {names[apart]}")
+    if not rhat[apart] <= max_rhat:
+        found.append(f"R-hat {rhat[apart]:.3f} of {names[apart]}, {max_rhat} is allowed at most")
     if not abs(drifts[drifting]) <= MAX_DRIFT:
         found.append(f"drift {drifts[drifting]:+.1f} standard errors of {names[drifting]}")
     if not ess[slowest] >= MIN_ESS * copies:
         found.append(f"ESS {ess[slowest]:.0f} of {names[slowest]}, {MIN_ESS * copies:.0f} are needed at least")
     return found
-
-
-def _gap_between(names: list[str], judged: np.ndarray, gaps: np.ndarray) -> list[str]:
-    """What heated and cooled copies disagree on, of the observables that can be judged: there is hysteresis."""
-    if not judged.any():
-        return []
-    which = np.flatnonzero(judged)
-    widest = which[np.abs(gaps[which]).argmax()]
-    if abs(gaps[widest]) <= MAX_GAP:
-        return []
-    return [f"gap {gaps[widest]:+.1f} standard errors of {names[widest]}, from cooled to heated copies"]
 
 
 def _old_replicas(forgotten: float, side_kept: float, side_of: str, *, excused: bool) -> list[str]:
@@ -191,7 +182,7 @@ def _old_replicas(forgotten: float, side_kept: float, side_of: str, *, excused: 
 def _advice(reasons: list[list[str]], copies: int, started_apart: bool, freedom: float, bottleneck: str) -> list[str]:
     kinds = {_kind(reason) for rung in reasons for reason in rung}
     advice = []
-    if kinds & {"R-hat", "drift", "gap"}:
+    if kinds & {"R-hat", "drift"}:
         advice.append("discard more: a longer burn-in (run.burn_in), and reflecting walls if they reject")
     if "too short" in kinds:
         advice.append("sample longer (run.rounds), and score more often (run.score_every)")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
-from scipy import signal, stats
+from scipy import stats
 
-from tempernet.statistics import average, blocks, drift, effective_sample_size, gap, split_rhat
+from tempernet.statistics import average, blocks, drift, effective_sample_size, split_rhat
 
 INDEPENDENT = np.random.default_rng(0).normal(size=(4, 100, 3))
 APART = np.broadcast_to(np.arange(4.0)[:, None, None], (4, 100, 3))
@@ -89,7 +89,6 @@ def test_what_is_not_finite_makes_its_own_column_unknown_and_no_other(bad: float
         effective_sample_size,
         split_rhat,
         drift,
-        gap,
         lambda x: average(x).mean,
         lambda x: average(x).error,
     ):
@@ -147,22 +146,6 @@ def test_a_pure_drift_is_infinitely_many_errors_large() -> None:
     assert drift(line)[0] == np.inf and drift(-line)[0] == -np.inf
     # An odd number of draws leaves out the one in the middle.
     assert drift(line[:, :63])[0] == np.inf
-
-
-def test_gap_is_from_even_to_odd_copies_in_units_of_its_error() -> None:
-    noise = np.random.default_rng(7).normal(size=(4, 400, 30))
-    shift = np.array([0.0, 1.0, 0.0, 1.0])[:, None, None]
-    assert gap(noise + shift).min() > 4 and gap(noise - shift).max() < -4
-    np.testing.assert_allclose(gap(noise[:3]), gap(noise[:2]))
-    assert np.all(gap(np.ones((2, 64, 3))) == 0)
-
-
-@pytest.mark.parametrize("copies", [2, 4])
-def test_gaps_of_copies_that_have_met_are_within_their_errors(copies: int) -> None:
-    """About two thirds within one error, nineteen of twenty within two, next to none outside of four."""
-    kicks = np.random.default_rng(8).normal(size=(copies, 600, 400))
-    gaps = np.abs(gap(signal.lfilter([1], [1, -0.8], kicks, axis=1)))
-    assert 0.62 < np.mean(gaps < 1) < 0.85 and np.mean(gaps < 2) > 0.93 and np.mean(gaps > 4) < 0.005
 
 
 def test_copies_apart_do_not_hide_a_drift() -> None:

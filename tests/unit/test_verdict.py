@@ -69,7 +69,7 @@ def test_one_copy_apart_in_one_observable_is_found(name: str) -> None:
     series = equilibrated()[name][..., FAULTY]
     series[2] += 3 * series.std()
     reasons = only_reasons(with_fault(name, series))
-    assert any(reason.startswith("R-hat") and reason.endswith(f"of {name}") for reason in reasons)
+    assert any(reason.startswith("R-hat") and reason.endswith(f"of {name}, 1.1 is allowed at most") for reason in reasons)
 
 
 def test_a_drift_is_found_by_its_size_and_sign() -> None:
@@ -97,7 +97,7 @@ def test_a_chain_that_never_moves_is_found_by_its_effective_draws() -> None:
 
 def test_copies_frozen_apart_are_infinitely_apart() -> None:
     reasons = only_reasons(with_fault(SQUARE, np.broadcast_to(np.arange(4.0)[:, None], (COPIES, DRAWS))))
-    assert f"R-hat inf of {SQUARE}" in reasons
+    assert f"R-hat inf of {SQUARE}, 1.1 is allowed at most" in reasons
 
 
 def test_few_effective_draws_are_found() -> None:
@@ -244,21 +244,16 @@ def test_copies_from_both_sides_need_not_pass_but_have_to_meet() -> None:
 
 @pytest.mark.parametrize("name", ["the energy", SQUARE, LOSS])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_a_gap_between_heated_and_cooled_copies_is_found(name: str, sign: int) -> None:
-    """Too small for R-hat, and the same in all copies that were heated."""
-    observables = equilibrated(copies=8)
+def test_heated_and_cooled_copies_have_to_agree_more_closely(name: str, sign: int) -> None:
+    observables = equilibrated(draws=1000)
     series = observables[name][..., FAULTY]
-    series[1::2] += sign * 0.6 * series.std()
+    series[1::2] += sign * 0.7 * series.std()
     assert judge(observables, 3).good
     verdict = judge(observables, 3, both_sides=True)
     assert np.flatnonzero(~verdict.equilibrated).tolist() == [FAULTY]
     (reason,) = verdict.reasons[FAULTY]
-    assert reason.startswith(f"gap {'+' if sign > 0 else '-'}") and f"standard errors of {name}, from cooled" in reason
-    assert sign * verdict.gap[FAULTY] > 4 and np.isnan(judge(observables, 3).gap).all()
-    assert f"  gap of {name}: 1 temperature, T = 5" in grouped_reasons(verdict, np.arange(float(RUNGS)))
-    # The twin whose copies are taken in another order, so that each side has heated and cooled ones, finds nothing.
-    mixed = {key: value[[0, 2, 1, 3, 4, 6, 5, 7]] for key, value in observables.items()}
-    assert judge(mixed, 3, both_sides=True).good
+    assert reason.startswith("R-hat 1.0") and reason.endswith(f"of {name}, 1.05 is allowed at most")
+    assert f"  R-hat of {name}: 1 temperature, T = 5" in grouped_reasons(verdict, np.arange(float(RUNGS)))
 
 
 def test_rungs_that_share_a_reason_share_a_line() -> None:

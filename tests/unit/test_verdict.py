@@ -69,7 +69,9 @@ def test_one_copy_apart_in_one_observable_is_found(name: str) -> None:
     series = equilibrated()[name][..., FAULTY]
     series[2] += 3 * series.std()
     reasons = only_reasons(with_fault(name, series))
-    assert any(reason.startswith("R-hat") and reason.endswith(f"of {name}, 1.1 is allowed at most") for reason in reasons)
+    assert any(
+        reason.startswith("R-hat") and reason.endswith(f"of {name}, 1.1 is allowed at most") for reason in reasons
+    )
 
 
 def test_a_drift_is_found_by_its_size_and_sign() -> None:

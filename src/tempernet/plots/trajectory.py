@@ -50,7 +50,7 @@ def trajectory_figure(results: Results) -> Figure:
             handles.append(axes.axvspan(rounds[0] - 0.5, 0.5, color="0.88", zorder=0, label="burn-in"))
         axes.set_xlim(rounds[0] - 0.5, rounds[-1] + 0.5)
         axes.set_xlabel("round, from the end of burn-in")
-        legend_above(axes, handles if copy == 0 else [], _title(results, copy))
+        legend_above(axes, handles[copy :: len(shown)], _title(results, copy))
     fit_y(panels[0], [*shown, uninformed])
     means = f", means of {block} rounds" if block > 1 else ""
     panels[0].set_ylabel(f"energy per example E / n{means}")

@@ -95,17 +95,14 @@ def judge(
     rhat = np.stack([split_rhat(series) for series in observables.values()])
     ess = np.stack([effective_sample_size(series) for series in observables.values()])
     drifts = np.stack([drift(series) for series in observables.values()])
-    both_sides = both_sides and copies > 1
     max_rhat = MAX_RHAT_FROM_BOTH_SIDES if both_sides else MAX_RHAT
     travelled = round_trips > 0 or not exchanging or rungs == 1
     forgotten = np.full(rungs, np.nan) if forgotten is None else forgotten
-    # Copies from both sides of every pair of rungs that have met tell more than replicas that pass it.
-    kept = 0.0 if both_sides else side_kept
     judged = finite & (draws >= MIN_DRAWS)[:, None]
     reasons = [
         _flaws(names, draws, finite[:, k])
         + _reasons(names, judged[:, k], rhat[:, k], ess[:, k], drifts[:, k], copies, max_rhat)
-        + ([] if travelled else _old_replicas(forgotten[k], kept, side_of, excused=started_apart and copies > 1))
+        + ([] if travelled else _old_replicas(forgotten[k], side_kept, side_of, excused=started_apart and copies > 1))
         for k in range(rungs)
     ]
     worst = np.abs(drifts).argmax(axis=0)
@@ -162,8 +159,7 @@ def _old_replicas(forgotten: float, side_kept: float, side_of: str, *, excused: 
     """What speaks against a rung whose replicas do not travel: that they may still be what they were.
 
     Weights may forget while a network stays the same in kind. Then it keeps to its side of a transition, and copies
-    that came from one side agree on where that is. So copies have started apart, and replicas must pass everywhere
-    unless copies came from both sides.
+    that came from one side agree on where that is. So copies have started apart, and replicas must pass everywhere.
     """
     told = "no round trips between the ends of the ladder"
     if not excused or np.isnan(forgotten) or np.isnan(side_kept):

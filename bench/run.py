@@ -127,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=int, nargs="+", default=list(task.STEPS), help="training examples")
     parser.add_argument("--repeats", type=int, default=0, help="processes for each sampler and data set (3)")
     parser.add_argument("--rounds", type=int, default=0, help="rounds timed in each process (3)")
-    parser.add_argument("--steps", type=int, default=0, help="L for all data sets (100, 20, 4)")
+    parser.add_argument("--steps", type=int, default=0, help="L for all data sets (100, 50, 10)")
     parser.add_argument("--quick", action="store_true", help="few short rounds, to see that it works")
     parser.add_argument("--worker", help="run this one measurement and print a line of JSON")
     return parser

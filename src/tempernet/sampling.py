@@ -21,6 +21,7 @@ from tempernet.networks import Weights
 from tempernet.paths import temperature_path
 from tempernet.population import annealed_weights
 from tempernet.rounds import Record, Rungs, State
+from tempernet.statistics import Estimate, average
 from tempernet.target import Target, hold_out
 from tempernet.tuning import Tuning
 
@@ -49,19 +50,19 @@ class Samples:
     final: State
 
     @property
-    def train_loss(self) -> tuple[np.ndarray, np.ndarray]:
+    def train_loss(self) -> Estimate:
         """Mean training loss an example and its standard error, each (K,)."""
-        return _mean_and_error(self.energy / max(self.num_examples, 1))
+        return average(self.energy / max(self.num_examples, 1))
 
     @property
-    def test_loss(self) -> tuple[np.ndarray, np.ndarray]:
+    def test_loss(self) -> Estimate:
         """Mean held-out loss an example and its standard error, each (K,)."""
-        return _mean_and_error(self.loss)
+        return _scored(self.loss)
 
     @property
-    def test_accuracy(self) -> tuple[np.ndarray, np.ndarray]:
+    def test_accuracy(self) -> Estimate:
         """Mean held-out accuracy and its standard error, each (K,)."""
-        return _mean_and_error(self.accuracy)
+        return _scored(self.accuracy)
 
 
 Start = Literal["apart", "annealed", "minimised", "prior"]
@@ -75,7 +76,7 @@ def sample(
     burn_in: int = 50,
     copies: int = 2,
     test: Examples | None = None,
-    score_every: int = 10,
+    score_every: int = 5,
     start: Start = "apart",
     minimiser: Minimiser | None = None,
     tuning: Tuning | None = None,
@@ -142,14 +143,11 @@ def starting_weights(engine: Engine, start: Start, minimiser: Minimiser | None =
     return jax.tree.map(lambda a, b: np.where(odd_copy.reshape(-1, *[1] * (a.ndim - 1)), b, a), minimised, from_prior)
 
 
-def _mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean over copies and rounds; the error is that of the copies' means, NaN for a single copy."""
+def _scored(values: np.ndarray) -> Estimate:
+    """The average of scores; an error if there are none."""
     if values.size == 0:
         raise ConfigError("nothing was scored: give `test` a held-out set and at least `score_every` rounds")
-    means = values.mean(axis=1, dtype=np.float64)
-    copies = len(means)
-    error = means.std(axis=0, ddof=1) / np.sqrt(copies) if copies > 1 else np.full(means.shape[1], np.nan)
-    return means.mean(axis=0), error
+    return average(values)
 
 
 def _collect(engine: Engine, rungs: Rungs, state: State, records: list[Record], scores: list[Any]) -> Samples:

@@ -9,7 +9,7 @@ demo: $(VENV)/.core
 	$(BIN)/tempernet sweep
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow" --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
 test-slow: $(VENV)/.test
 	$(BIN)/python -m pytest -m slow

@@ -1,6 +1,8 @@
-"""Eight CPU devices for every test, strict promotion, a cache of its own, and where the optional shared folder is."""
+"""Eight CPU devices for every test, strict promotion, caches of their own, and where the optional shared folder is."""
 
 import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,21 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+PROGRAMS = "JAX_COMPILATION_CACHE_DIR"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Programs that a test compiles are kept for the next, until the end or where the environment says.
+
+    The same engines are built again and again, and compiling is most of the time. Other processes of pytest and the
+    commands that tests run find the folder in their environment.
+    """
+    if PROGRAMS not in os.environ:
+        os.environ[PROGRAMS] = tempfile.mkdtemp(prefix="tempernet-programs-")
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(PROGRAMS), ignore_errors=True))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    jax.config.update(PROGRAMS.lower(), os.environ[PROGRAMS])
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -31,13 +48,3 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip("the folder ../shared with MNIST's idx files and the paper's indices is absent")
     return SHARED
-
-
-@pytest.fixture(scope="session")
-def shared_compilations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Programs that the command compiles are kept for the next test, where the environment says or until the end."""
-    with pytest.MonkeyPatch.context() as patch:
-        if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
-            patch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path_factory.mktemp("compiled")))
-        patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
-        yield

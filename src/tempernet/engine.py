@@ -21,7 +21,7 @@ from tempernet.minimise import Minimiser, Minimum
 from tempernet.networks import Network, Weights
 from tempernet.paths import Path, numbers
 from tempernet.priors import per_leaf
-from tempernet.rounds import Record, RoundFn, Rungs, State, by_rung, make_round
+from tempernet.rounds import Record, RoundFn, Rungs, State, make_round
 from tempernet.target import Batch, Score, Target, predict_fn, score_fn
 from tempernet.tiles import fastest_tile, untimed_tile
 from tempernet.tuning import Tuning
@@ -152,17 +152,17 @@ class Engine:
         )
         point = self._evaluate_all(self.layout.put_replicas(weights), self._data)
         self._must_hold(
-            jnp.isfinite(point.energy)[: self.num_replicas],
+            np.isfinite(point.energy),
             NumericsError,
             "have an energy that is not finite; check the data and the energy function at these weights",
         )
         self._must_hold(
-            jnp.isfinite(jax.jit(self._potentials)(point))[: self.num_replicas],
+            np.isfinite(jax.jit(self._potentials)(point)),
             NumericsError,
             "have an energy that divided by the temperature is too large for its type; scale the energy down",
         )
         self._must_hold(
-            _all_finite(point.gradient)[: self.num_replicas],
+            _all_finite(point.gradient),
             NumericsError,
             "have a gradient that is not finite, so they cannot move; check the energy function at these weights",
         )
@@ -172,7 +172,7 @@ class Engine:
     def minimise(self, weights: Weights, minimiser: Minimiser | None = None) -> Minimum:
         """Minimise E from all of these weights at once (leading axis R); results in the same order."""
         minimise = self._compiled_minimiser(minimiser or Minimiser())
-        return self._unpad(minimise(self.layout.put_replicas(weights), self._data))
+        return self._fetched(minimise(self.layout.put_replicas(weights), self._data))
 
     def round(self, state: State, rungs: Rungs, stream: int = TRAJECTORY) -> tuple[State, Record]:
         """One round: N_traj trajectories of every replica, then `num_exchanges` sweeps of exchange."""
@@ -228,9 +228,8 @@ class Engine:
         They accepted nothing, or only steps too small to change a weight: the energy next to them is no number, or its
         gradient is wrong. `fates` are the trajectories of each rung that were accepted and that were not finite.
         """
-        moved = np.asarray(_differ(before.point.weights, after.point.weights))
-        by_replica = moved[: self.num_replicas].reshape(self.copies, self.num_rungs)
-        frozen = ~np.asarray(by_rung(jnp.asarray(by_replica), before.replica_at)).any(axis=0)
+        moved = self._fetched(_differ(before.point.weights, after.point.weights))
+        frozen = ~self._by_rung(before, moved).any(axis=0)
         accepted, nonfinite = fates
         bad = np.flatnonzero(frozen & walks & ((accepted > 0) | unsettled))
         if len(bad):
@@ -242,23 +241,19 @@ class Engine:
 
     def score(self, state: State, held_out: Batch) -> Score:
         """Loss and accuracy on a held-out set (from `hold_out`), in the order of rungs: (copies, K)."""
-        score = self._unpad(self._score(state.point.weights, self._on_devices(held_out)))
-        return jax.tree.map(lambda leaf: by_rung(leaf.reshape(self.copies, self.num_rungs), state.replica_at), score)
+        score = self._fetched(self._score(state.point.weights, self._on_devices(held_out)))
+        return self._by_rung(state, score)
 
     def predict(self, state: State, held_out: Batch) -> tuple[Score, np.ndarray]:
         """As `score`, and the softmax outputs of every rung: (copies, K, examples, classes)."""
-        score, probabilities = self._unpad(self._predict(state.point.weights, self._on_devices(held_out)))
-        shaped = jax.tree.map(lambda leaf: leaf.reshape(self.copies, self.num_rungs, *leaf.shape[1:]), score)
+        found = self._fetched(self._predict(state.point.weights, self._on_devices(held_out)))
+        score, probabilities = self._by_rung(state, found)
         counts = np.asarray(held_out.weight).reshape(-1) > 0
-        rows = self._rows_by_rung(state)
-        return (
-            jax.tree.map(lambda leaf: by_rung(leaf, state.replica_at), shaped),
-            np.asarray(probabilities)[rows][:, :, counts],
-        )
+        return score, probabilities[:, :, counts]
 
     def energies(self, state: State) -> np.ndarray:
         """E of all replicas, in their own order: (copies, K)."""
-        return np.asarray(self._unpad(state.point.energy), np.float64).reshape(self.copies, self.num_rungs)
+        return self._fetched(state.point.energy).astype(np.float64).reshape(self.copies, self.num_rungs)
 
     def descended(self, state: State, parents: np.ndarray) -> State:
         """A state whose replica i is at the point of replica parents[copy, i] of its copy, and keeps its own rung."""
@@ -266,19 +261,23 @@ class Engine:
         rows = np.append(rows, np.repeat(rows[-1:], self.layout.padded - len(rows)))
         return self._placed(state._replace(point=jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.point)))
 
-    def mean_squares(self, state: State) -> Array:
+    def mean_squares(self, state: State) -> np.ndarray:
         """Mean square weight of each layer in units of the prior's: (copies, K, layers).
 
         A layer is a child of the weights' pytree. The unit is the half-width of a box, where the prior itself has 1/3,
         or the standard deviation of a Gaussian, where it has 1.
         """
-        squares = self._unpad(self._mean_squares(state.point.weights))
-        return by_rung(squares.reshape(self.copies, self.num_rungs, -1), state.replica_at)
+        return self._by_rung(state, self._fetched(self._mean_squares(state.point.weights)))
 
     def weights_at(self, state: State, rung: int) -> Weights:
         """The weights that sit at a rung: leading axis copies."""
         rows = self._rows_by_rung(state)[:, rung]
         return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.point.weights)
+
+    def _by_rung(self, state: State, by_replica: Any) -> Any:
+        """Arrays in the order of replicas (R, ...) in the order of rungs: (copies, K, ...)."""
+        rows = self._rows_by_rung(state)
+        return jax.tree.map(lambda leaf: leaf[rows], by_replica)
 
     def _rows_by_rung(self, state: State) -> np.ndarray:
         """The row of the replica that sits at each rung: (copies, K)."""
@@ -420,11 +419,16 @@ class Engine:
         replicas = jnp.arange(first, first + self.num_replicas, dtype=jnp.int32)
         return jax.jit(jax.vmap(lambda replica: draw_fn(jax.random.fold_in(key, replica))))(replicas)
 
-    def _unpad(self, tree: Any) -> Any:
-        return jax.tree.map(lambda leaf: leaf[: self.num_replicas], tree)
+    def _fetched(self, tree: Any) -> Any:
+        """On the host, without the padding.
 
-    def _must_hold(self, good: Array, error: type[Exception], complaint: str) -> None:
-        bad = np.flatnonzero(~np.asarray(good))
+        Every operation on arrays that are spread over devices is a program of all devices of its own. XLA has room for
+        32 that wait on a CPU, and devices that fill it with other ones wait for each other for ever.
+        """
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[: self.num_replicas], tree)
+
+    def _must_hold(self, good: Any, error: type[Exception], complaint: str) -> None:
+        bad = np.flatnonzero(~self._fetched(good))
         if len(bad):
             raise error(f"{len(bad)} of {self.num_replicas} starts (replica {bad[0]} first) {complaint}")
 

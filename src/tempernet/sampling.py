@@ -108,7 +108,7 @@ def sample(
     for part in (burn_in // 2, burn_in - burn_in // 2):
         state, rungs, _ = engine.tune(state, rungs, roughly)
         for done in range(part):
-            state, _ = engine.round(state, rungs)
+            state, _ = jax.block_until_ready(engine.round(state, rungs))
             report("burn-in", done + 1, part)
     state, rungs, _ = engine.tune(state, rungs, tuning)
 

@@ -34,6 +34,8 @@ TILES_BY_LENGTH = 8
 LONGEST = 3
 """Trajectories of the coldest rung in units of the mean, where every rung has its own length."""
 REPEATS = 5
+Stopwatch = Callable[[], float]
+"""Seconds that one run of a tile takes, for each of its replicas."""
 
 
 def untimed_tile(layout: Layout, *, by_length: bool) -> int:
@@ -60,31 +62,38 @@ def fastest_tile(
     devices = layout.mesh.shape[REPLICA]
     share = -(-layout.num_replicas // devices)
 
-    def seconds(tile: int) -> float:
+    def stopwatch(tile: int) -> Stopwatch:
         tiles = max(1, min(REPLICAS_TIMED, share) // tile)
         trial = replace(layout, num_replicas=tiles * tile * devices, tile=tile)
         waiting = 0.5 * LONGEST * tile / share if by_length else 0.0
-        return (1 + waiting) * _seconds_a_replica(trajectory_fn, like, trial, data, specs)
+        run = _stopwatch(trajectory_fn, like, trial, data, specs)
+        return lambda: (1 + waiting) * run()
 
     one_each = replace(layout, num_replicas=devices, tile=1)
     program, _ = _lowered(trajectory_fn, like, one_each, data, specs)
     machine = f"{jax.__version__} {layout.mesh.devices.flat[0].device_kind} {processor()}"
     work = f"{machine} {layout.num_replicas} {by_length} {program.as_text()}"
-    return _remembered(work, lambda: _fastest(seconds, share), share)
+    return _remembered(work, lambda: _fastest(stopwatch, share), share)
 
 
-def _fastest(seconds: Callable[[int], float], share: int) -> int:
+def _fastest(stopwatch_fn: Callable[[int], Stopwatch], share: int) -> int:
     best = min(FIRST_TILE, share)
-    fastest = seconds(best)
+    champion = stopwatch_fn(best)
     for larger in (True, False):
         began = best
         tile = min(2 * best, share) if larger else best // 2
-        while tile >= 1 and tile != best and (took := seconds(tile)) < fastest:
-            best, fastest = tile, took
+        while tile >= 1 and tile != best and _is_faster(challenger := stopwatch_fn(tile), champion):
+            best, champion = tile, challenger
             tile = min(2 * best, share) if larger else best // 2
         if best != began:
             break
     return best
+
+
+def _is_faster(challenger: Stopwatch, champion: Stopwatch) -> bool:
+    """By the best of a few runs, in turn: a machine that is busy for a while is busy for both."""
+    times = np.array([(challenger(), champion()) for _ in range(REPEATS)])
+    return bool(np.less(*times.min(axis=0)))
 
 
 def _remembered(what: str, measured: Callable[[], int], most: int) -> int:
@@ -134,22 +143,23 @@ def processor() -> str:
     return f"{platform.machine()} {platform.processor()}"
 
 
-def _seconds_a_replica(
+def _stopwatch(
     trajectory_fn: Callable[[Weights, Any], Any], like: Weights, layout: Layout, data: Any, specs: Any
-) -> float:
-    """The best of a few repeats, after one to warm up; infinite if the tile takes too much memory."""
+) -> Stopwatch:
+    """Seconds a replica of one run, after one to warm up; infinite if the tile takes too much memory."""
     program, arguments = _lowered(trajectory_fn, like, layout, data, specs)
     run = program.compile()
     memory = run.memory_analysis()
     if memory is not None and memory.temp_size_in_bytes > MAX_BYTES:
-        return np.inf
+        return lambda: np.inf
     jax.block_until_ready(run(*arguments))
-    times = []
-    for _ in range(REPEATS):
+
+    def seconds() -> float:
         began = time.perf_counter()
         jax.block_until_ready(run(*arguments))
-        times.append(time.perf_counter() - began)
-    return min(times) / layout.num_replicas
+        return (time.perf_counter() - began) / layout.num_replicas
+
+    return seconds
 
 
 def _lowered(

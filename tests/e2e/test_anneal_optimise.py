@@ -10,7 +10,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -73,21 +72,6 @@ Run = tuple[Path, Ended]
 
 def options(*settings: str) -> list[str]:
     return [text for setting in settings for text in ("--set", setting)]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def shared_compilations(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Programs that one run compiles are kept for the next, which would compile them again."""
-    folder = str(tmp_path_factory.mktemp("compiled"))
-    options = {"jax_compilation_cache_dir": folder, "jax_persistent_cache_min_compile_time_secs": 0.2}
-    before = {name: getattr(jax.config, name) for name in options}
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in options.items():
-            patch.setenv(name.upper(), str(value))
-            jax.config.update(name, value)
-        yield
-    for name, value in before.items():
-        jax.config.update(name, value)
 
 
 @pytest.fixture(scope="module")

@@ -50,8 +50,6 @@ BRIEF = (*SETTINGS, "run.burn_in=8", "run.rounds=5", "run.keep=1", "output.figur
 PHASES = ("start", "initialise", "minimise", "tune", "burn-in", "sample", "write")
 Durations = dict[str, float]
 
-pytestmark = pytest.mark.usefixtures("shared_compilations")
-
 
 class Process:
     """The command at work, and the phases that it has come to, each with the time."""

@@ -21,8 +21,6 @@ STEPS = [step.name for step in steps_of("smoke")]
 FEW = "widths-m1-default,m3-d50-default,optimise-m3-d50-default"
 """In the order that they are run in: widths-m1-default, optimise-m3-d50-default, m3-d50-default."""
 
-pytestmark = pytest.mark.usefixtures("shared_compilations")
-
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:

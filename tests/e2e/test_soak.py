@@ -22,7 +22,7 @@ from tempernet.tasks.problem import make_problem
 from tempernet.tasks.status import problems
 from tempernet.tasks.sweep import Sweep
 
-pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("shared_compilations")]
+pytestmark = pytest.mark.slow
 
 ROUNDS = 24_000
 """Of which ten thousand fill the first chunk of records."""

@@ -42,8 +42,6 @@ SMALL = (
     "run.seed=7",
 )
 
-pytestmark = pytest.mark.usefixtures("shared_compilations")
-
 Run = tuple[Path, subprocess.CompletedProcess[str]]
 
 

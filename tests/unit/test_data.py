@@ -5,6 +5,7 @@ import importlib.util
 from importlib import resources
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -269,6 +270,20 @@ def test_resize_of_colour_images_is_pillows_rgb_resize() -> None:
     x = np.random.RandomState(0).randint(0, 256, (2, 7, 9, 3)).astype(np.uint8)
     expected = [np.asarray(Image.fromarray(i).resize((5, 4), Image.Resampling.BILINEAR)) for i in x]
     np.testing.assert_array_equal(resize("x", x, (4, 5)), np.stack(expected))
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+@pytest.mark.parametrize("shape", [(28, 28), (16, 16), (9, 14), (1, 3)])
+def test_images_are_resized_together_as_they_are_one_by_one(shape: tuple[int, int], dtype: Any) -> None:
+    x = np.random.RandomState(1).randint(0, 256, (1003, *shape)).astype(dtype)
+    for height, width in ((16, 16), (4, 4), (31, 31), (5, 11), (20, 3)):
+        alone = [np.asarray(Image.fromarray(i).resize((width, height), Image.Resampling.BILINEAR)) for i in x]
+        # Of images that are not square Pillow may resize the columns first, and then rounds another way.
+        square = shape[0] == shape[1] and height == width
+        tolerance = 0 if square else 1 if dtype is np.uint8 else 1e-4
+        together = resize("x", x, (height, width))
+        assert together.dtype == dtype and together.flags.c_contiguous
+        np.testing.assert_allclose(together.astype(float), np.stack(alone).astype(float), rtol=0, atol=tolerance)
 
 
 def test_resize_of_float_images_keeps_a_linear_ramp() -> None:

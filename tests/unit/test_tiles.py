@@ -22,7 +22,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def measuring(monkeypatch: pytest.MonkeyPatch, best: int) -> None:
     """Let this tile be the fastest; larger and smaller ones are slower, the further the more."""
-    monkeypatch.setattr(tiles, "_seconds_a_replica", lambda _fn, _like, layout, *_: abs(layout.tile - best) + 1.0)
+    monkeypatch.setattr(tiles, "_stopwatch", lambda _fn, _like, layout, *_: lambda: abs(layout.tile - best) + 1.0)
 
 
 def tile_of(num: int = 16, devices: int = 1) -> int:
@@ -34,6 +34,24 @@ def tile_of(num: int = 16, devices: int = 1) -> int:
 def test_the_fastest_tile_is_found(best: int, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measuring(monkeypatch, best)
     assert tile_of() == best
+
+
+def test_a_machine_that_is_busy_for_a_while_measures_the_same(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seven runs in a row that take twice as long, whenever they begin; tile by tile they would decide."""
+    found, one_by_one = set(), set()
+    for begins in range(40):
+        runs = 0
+
+        def seconds(tile: int) -> float:
+            nonlocal runs
+            runs += 1
+            return (abs(tile - 4) + 10.0) * (2 if begins <= runs < begins + 7 else 1)  # noqa: B023
+
+        found.add(tiles._fastest(lambda tile: lambda: seconds(tile), 16))
+        runs = 0
+        alone = {tile: min(seconds(tile) for _ in range(tiles.REPEATS)) for tile in (8, 16, 4, 2)}
+        one_by_one.add(min(alone, key=lambda tile: alone[tile]))
+    assert found == {4} and len(one_by_one) > 1
 
 
 def test_a_machine_keeps_what_it_measured_first(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -172,7 +172,7 @@ class Engine:
     def minimise(self, weights: Weights, minimiser: Minimiser | None = None) -> Minimum:
         """Minimise E from all of these weights at once (leading axis R); results in the same order."""
         minimise = self._compiled_minimiser(minimiser or Minimiser())
-        return self._fetched(minimise(self.layout.put_replicas(weights), self._data))
+        return minimise(self.layout.put_replicas(weights), self._data)
 
     def round(self, state: State, rungs: Rungs, stream: int = TRAJECTORY) -> tuple[State, Record]:
         """One round: N_traj trajectories of every replica, then `num_exchanges` sweeps of exchange."""
@@ -348,7 +348,12 @@ class Engine:
             return minimiser.run(start, lambda w: self._evaluate(w, data), self.target.prior.half_width)
 
         if minimiser not in self._minimisers:
-            self._minimisers[minimiser] = compiled(over_replicas(run, self.layout, self._specs))
+            mapped = over_replicas(run, self.layout, self._specs)
+
+            def unpadded(start: Weights, data: Any) -> Minimum:
+                return jax.tree.map(lambda leaf: leaf[: self.num_replicas], mapped(start, data))
+
+            self._minimisers[minimiser] = compiled(unpadded)
         return self._minimisers[minimiser]
 
     @functools.cached_property

@@ -118,7 +118,7 @@ def sample(
         state, record = engine.round(state, rungs)
         records.append(jax.device_get(record))
         if held_out is not None and (done + 1) % score_every == 0:
-            scores.append(jax.device_get(engine.score(state, held_out)))
+            scores.append(engine.score(state, held_out))
         report("sample", done + 1, rounds)
     return _collect(engine, rungs, state, records, scores)
 

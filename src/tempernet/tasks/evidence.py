@@ -166,7 +166,7 @@ class PaperBridge(Task):
                 "wall_rejections": record.info.wall_rejections[:, 0],
                 "nonfinite": record.info.nonfinite[:, 0],
                 "step_size": self.adaptation.step_sizes[0],
-                "mean_squares": np.asarray(squares)[:, 0],
+                "mean_squares": squares[:, 0],
             }
             self.records.append("bridges", row)
 

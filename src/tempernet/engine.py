@@ -427,8 +427,8 @@ class Engine:
     def _fetched(self, tree: Any) -> Any:
         """On the host, without the padding.
 
-        Every operation on arrays that are spread over devices is a program of all devices of its own. XLA has room for
-        32 that wait on a CPU, and devices that fill it with other ones wait for each other for ever.
+        Every operation on arrays that are spread over devices is one more program that all of them have to run. With
+        many on their way, a device was seen to wait in an all-gather, for ever, for one that had no room to begin it.
         """
         return jax.tree.map(lambda leaf: np.asarray(leaf)[: self.num_replicas], tree)
 

@@ -140,6 +140,7 @@ def test_status_export_and_plot_read_a_run(finished: Run, tmp_path: Path) -> Non
     folder, _ = finished
     told = command("status", folder)
     assert told.returncode == 0 and "finished" in told.stdout and "verdict" in told.stdout
+    assert "24 of 24" in told.stdout
     table = command("export", folder, "--to", "csv", "--out", tmp_path / "t.csv")
     assert table.returncode == 0
     with (tmp_path / "t.csv").open() as file:

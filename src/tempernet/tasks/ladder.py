@@ -317,7 +317,8 @@ class LadderTask(Task):
             worst_swap=float(np.min(measured.swap_rate)) if tried else float("nan"),
             round_trips=int(self.flow.round_trips.sum()),
         )
-        self.tell(progress)
+        # A run that has ended says so.
+        self.tell(progress, always=done == self.total)
 
 
 def _cause(record: Record, copy: int, rung: int, trajectories: int) -> str:

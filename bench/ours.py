@@ -10,7 +10,7 @@ from task import STEP_SIZE
 from timing import Sampler
 
 from tempernet import Dynamics, Engine, Target, temperature_path
-from tempernet.hmc import Walls
+from tempernet.kernels.hmc import Walls
 
 
 def engine_sampler(
@@ -24,7 +24,9 @@ def engine_sampler(
 ) -> Sampler:
     """Rounds of an `Engine`: momenta, L Verlet steps between walls, accept, even-odd exchange."""
     dynamics = Dynamics(num_steps=num_steps, num_trajectories=1, walls=walls)
-    engine = Engine(target, temperature_path(temperatures), dynamics=dynamics, reproducible=reproducible)
+    engine = Engine(
+        target, temperature_path(temperatures), dynamics=dynamics, reproducible=reproducible
+    )
     state, rungs = engine.start(weights), engine.rungs(STEP_SIZE)
     start_energy = float(np.mean(state.point.energy[: engine.num_replicas]))
 
@@ -33,5 +35,9 @@ def engine_sampler(
         state, record = jax.block_until_ready(engine.round(state, rungs))
         return float(record.info.acceptance.mean())
 
-    details = {"tile": engine.layout.tile, "devices": engine.layout.mesh.size, "start_energy": start_energy}
+    details = {
+        "tile": engine.layout.tile,
+        "devices": engine.layout.mesh.size,
+        "start_energy": start_energy,
+    }
     return Sampler(advance, details)

@@ -1,8 +1,8 @@
 """The two samplers that tempernet is compared with, each used as its documentation shows.
 
-Both see the network as a user would write it, examples first, with one device and XLA's own threads, and the box as a
-log density of minus infinity outside: trajectories that end there are rejected, as in Alg. 1. BlackJAX has no replica
-exchange, so its rounds are without.
+Both see the network as a user would write it, examples first, with one device and XLA's own
+threads, and the box as a log density of minus infinity outside: trajectories that end there are
+rejected, as in Alg. 1. BlackJAX has no replica exchange, so its rounds are without.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def network_energy(inputs: np.ndarray, labels: np.ndarray, classes: int) -> Ener
     return energy_fn
 
 
-def blackjax_sampler(energy_fn: EnergyFn, weights: Any, temperatures: np.ndarray, num_steps: int) -> Sampler:
+def blackjax_sampler(
+    energy_fn: EnergyFn, weights: Any, temperatures: np.ndarray, num_steps: int
+) -> Sampler:
     """`blackjax.hmc` under vmap: each replica its temperature, log density -E/T and step size."""
     import blackjax
 
@@ -56,7 +58,10 @@ def blackjax_sampler(energy_fn: EnergyFn, weights: Any, temperatures: np.ndarray
 
     def kernel(beta: Array, step_size: Array) -> Any:
         return blackjax.hmc(
-            lambda w: -beta * energy_fn(w), step_size, jnp.ones(num_weights), num_integration_steps=num_steps
+            lambda w: -beta * energy_fn(w),
+            step_size,
+            jnp.ones(num_weights),
+            num_integration_steps=num_steps,
         )
 
     def one_round(key: Array, states: Any) -> tuple[Any, Array]:
@@ -64,10 +69,14 @@ def blackjax_sampler(energy_fn: EnergyFn, weights: Any, temperatures: np.ndarray
             state, info = kernel(beta, step_size).step(key, state)
             return state, info.acceptance_rate
 
-        states, acceptance = jax.vmap(step)(jax.random.split(key, len(betas)), states, betas, step_sizes)
+        states, acceptance = jax.vmap(step)(
+            jax.random.split(key, len(betas)), states, betas, step_sizes
+        )
         return states, acceptance.mean()
 
-    states = jax.jit(jax.vmap(lambda w, beta, eps: kernel(beta, eps).init(w)))(weights, betas, step_sizes)
+    states = jax.jit(jax.vmap(lambda w, beta, eps: kernel(beta, eps).init(w)))(
+        weights, betas, step_sizes
+    )
     details = _details(-states.logdensity / betas)
     jitted, key = jax.jit(one_round), jax.random.key(0)
 
@@ -80,19 +89,27 @@ def blackjax_sampler(energy_fn: EnergyFn, weights: Any, temperatures: np.ndarray
     return Sampler(advance, details)
 
 
-def tfp_sampler(energy_fn: EnergyFn, weights: Any, temperatures: np.ndarray, num_steps: int) -> Sampler:
-    """`ReplicaExchangeMC` around `HamiltonianMonteCarlo`, with even-odd swaps; the state is a list of leaves."""
+def tfp_sampler(
+    energy_fn: EnergyFn, weights: Any, temperatures: np.ndarray, num_steps: int
+) -> Sampler:
+    """`ReplicaExchangeMC` around `HamiltonianMonteCarlo`, with even-odd swaps; the state is a list
+    of leaves.
+    """
     from tensorflow_probability.substrates.jax import mcmc
 
     betas = jnp.asarray(1 / temperatures, jnp.float32)
     parts, treedef = jax.tree.flatten(weights)
-    step_sizes = [jnp.full((len(betas),) + (1,) * (part.ndim - 1), STEP_SIZE, part.dtype) for part in parts]
+    step_sizes = [
+        jnp.full((len(betas),) + (1,) * (part.ndim - 1), STEP_SIZE, part.dtype) for part in parts
+    ]
 
     def log_prob_fn(*parts: Array) -> Array:
         return -jax.vmap(energy_fn)(jax.tree.unflatten(treedef, parts))
 
     def make_kernel_fn(tempered_log_prob_fn: Callable[..., Array]) -> Any:
-        return mcmc.HamiltonianMonteCarlo(tempered_log_prob_fn, step_sizes, num_leapfrog_steps=num_steps)
+        return mcmc.HamiltonianMonteCarlo(
+            tempered_log_prob_fn, step_sizes, num_leapfrog_steps=num_steps
+        )
 
     kernel = mcmc.ReplicaExchangeMC(
         log_prob_fn,
@@ -103,7 +120,10 @@ def tfp_sampler(energy_fn: EnergyFn, weights: Any, temperatures: np.ndarray, num
     )
     results = jax.jit(kernel.bootstrap_results)(parts)
     details = _details(-results.post_swap_replica_results.accepted_results.target_log_prob / betas)
-    jitted, key = jax.jit(lambda state, results, key: kernel.one_step(state, results, seed=key)), jax.random.key(0)
+    jitted, key = (
+        jax.jit(lambda state, results, key: kernel.one_step(state, results, seed=key)),
+        jax.random.key(0),
+    )
 
     def advance() -> float:
         nonlocal parts, results, key

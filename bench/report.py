@@ -30,7 +30,9 @@ COLUMNS = (
 
 
 def summarise(measured: dict[str, Any]) -> dict[str, Any]:
-    """Rows of the table and the goals, from `samplers`, `sgemm`, `extra_gradients` and `memory` as measured."""
+    """Rows of the table and the goals, from `samplers`, `sgemm`, `extra_gradients` and `memory` as
+    measured.
+    """
     limit = max(run["best"] for run in measured["sgemm"])
     rows = [
         _row(num_examples, name, runs, limit, measured["extra_gradients"][name])
@@ -68,7 +70,9 @@ def _row(
         "num_steps": num_steps,
         "sampler": name,
         "ms_per_step": 1e3 * seconds / num_steps,
-        "median_ms_per_step": 1e3 * median(s for run in runs for s in run["round_seconds"]) / num_steps,
+        "median_ms_per_step": 1e3
+        * median(s for run in runs for s in run["round_seconds"])
+        / num_steps,
         "gradients_per_round": num_gradients,
         "ms_per_gradient": 1e3 * seconds / num_gradients,
         "gflops": rate / 1e9,
@@ -80,7 +84,9 @@ def _row(
     }
 
 
-def goals(rows: list[dict[str, Any]], memory: dict[str, Any], whole: dict[str, Any]) -> list[dict[str, Any]]:
+def goals(
+    rows: list[dict[str, Any]], memory: dict[str, Any], whole: dict[str, Any]
+) -> list[dict[str, Any]]:
     """Each goal with what was found."""
     found = []
     for ours in (row for row in rows if row["sampler"] == task.OURS):
@@ -88,22 +94,39 @@ def goals(rows: list[dict[str, Any]], memory: dict[str, Any], whole: dict[str, A
         milliseconds = {r["sampler"]: r["ms_per_gradient"] for r in rows if r["data"] == n}
         peer = min(milliseconds[name] for name in task.PEERS)
         if n in task.FRACTION_GOAL:
-            found.append(_goal(f"D_{n}: fraction of SGEMM", ours["fraction_of_sgemm"], task.FRACTION_GOAL[n]))
+            found.append(
+                _goal(f"D_{n}: fraction of SGEMM", ours["fraction_of_sgemm"], task.FRACTION_GOAL[n])
+            )
         if n in task.RATIO_GOAL:
             ratio = peer / milliseconds[task.REJECTING]
-            found.append(_goal(f"D_{n}: speed over the faster peer on the same work", ratio, task.RATIO_GOAL[n]))
+            found.append(
+                _goal(
+                    f"D_{n}: speed over the faster peer on the same work", ratio, task.RATIO_GOAL[n]
+                )
+            )
         if n in task.PEAK_GOAL:
             peak = ours["peak_bytes"] / 1e9
-            found.append(_goal(f"D_{n}: peak memory, GB", peak, task.PEAK_GOAL[n] / 1e9, below=True))
+            found.append(
+                _goal(f"D_{n}: peak memory, GB", peak, task.PEAK_GOAL[n] / 1e9, below=True)
+            )
     many = f"{task.MANY_REPLICAS} replicas of M1, D_50: peak memory, GB"
-    found.append(_goal(many, memory["peak_bytes"] / 1e9, task.MANY_REPLICAS_PEAK_GOAL / 1e9, below=True))
-    found.append(_goal("D_500: a whole sweep, share of the engine's rate", whole["share"], task.WHOLE_GOAL))
+    found.append(
+        _goal(many, memory["peak_bytes"] / 1e9, task.MANY_REPLICAS_PEAK_GOAL / 1e9, below=True)
+    )
+    found.append(
+        _goal("D_500: a whole sweep, share of the engine's rate", whole["share"], task.WHOLE_GOAL)
+    )
     return found
 
 
 def _goal(what: str, found: float, wanted: float, *, below: bool = False) -> dict[str, Any]:
     met = found < wanted if below else found >= wanted
-    return {"goal": what, "wanted": f"{'<' if below else '>='} {wanted:g}", "found": found, "met": met}
+    return {
+        "goal": what,
+        "wanted": f"{'<' if below else '>='} {wanted:g}",
+        "found": found,
+        "met": met,
+    }
 
 
 def machine() -> dict[str, Any]:
@@ -111,7 +134,11 @@ def machine() -> dict[str, Any]:
     cpu = platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
-        models = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if "model name" in line]
+        models = [
+            line.split(":", 1)[1].strip()
+            for line in info.read_text().splitlines()
+            if "model name" in line
+        ]
         cpu = f"{models[0]}, {cpu}" if models else cpu
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
@@ -126,7 +153,11 @@ def markdown(summary: dict[str, Any]) -> str:
     lines = [
         "# Time of one Verlet step of all replicas",
         "",
-        *(["**A quick run, to see that it works: not a measurement.**", ""] if settings["quick"] else []),
+        *(
+            ["**A quick run, to see that it works: not a measurement.**", ""]
+            if settings["quick"]
+            else []
+        ),
         f"M3 (256-40-40-40-10), {task.REPLICAS} replicas, T = {task.COLDEST} to {task.HOTTEST:g}, float32, "
         f"{about['cpus']} CPUs ({about['cpu']}). {names}.",
         "",

@@ -1,7 +1,8 @@
-"""Benchmark of the engine against BlackJAX, TFP and SGEMM: `python bench/run.py`, about ten minutes.
+"""Benchmark of the engine against BlackJAX, TFP and SGEMM: `python bench/run.py`, about ten
+minutes.
 
-Each measurement is a process of its own (`--worker`), which prints one line of JSON. This process starts them
-one after another and imports nothing heavy.
+Each measurement is a process of its own (`--worker`), which prints one line of JSON. This process
+starts them one after another and imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ import task
 OUT = Path(__file__).parent / "out"
 ROUNDS = 3
 SAME_ENERGY = 1e-4
-"""Samplers that start from the same weights must agree on the mean energy to this relative accuracy."""
+"""Samplers that start from the same weights must agree on the mean energy to this relative
+accuracy.
+"""
 
 
 def main() -> None:
@@ -29,7 +32,9 @@ def main() -> None:
         import workers
 
         n = options.data[0]
-        found = workers.run(options.worker, n, options.steps or _default_steps(n), options.rounds or ROUNDS)
+        found = workers.run(
+            options.worker, n, options.steps or _default_steps(n), options.rounds or ROUNDS
+        )
         print(json.dumps(found))
         return
     quick = options.quick
@@ -48,10 +53,14 @@ def main() -> None:
 
 
 def measure(steps: dict[int, int], repeats: int, rounds: int, quick: bool) -> dict[str, Any]:
-    """All workers, the set of them `repeats` times, in turn forwards and backwards, with SGEMM in between."""
+    """All workers, the set of them `repeats` times, in turn forwards and backwards, with SGEMM in
+    between.
+    """
     counting_steps = 3
     counted = worker(task.GRADIENTS, steps=counting_steps)
-    samplers: dict[int, dict[str, list[Any]]] = {n: {name: [] for name in task.SAMPLERS} for n in steps}
+    samplers: dict[int, dict[str, list[Any]]] = {
+        n: {name: [] for name in task.SAMPLERS} for n in steps
+    }
     sgemm = []
     for repeat in range(repeats):
         sgemm.append(worker(task.SGEMM, rounds=3))
@@ -107,11 +116,15 @@ def _clean_environment() -> dict[str, str]:
 
 
 def _must_agree(num_examples: int, runs: dict[str, list[Any]]) -> None:
-    """The same weights on the same data must have the same energy, or the samplers do different work."""
+    """The same weights on the same data must have the same energy, or the samplers do different
+    work.
+    """
     energies = {name: run["start_energy"] for name, found in runs.items() for run in found}
     low, high = min(energies.values()), max(energies.values())
     if not high - low <= SAME_ENERGY * high:
-        raise SystemExit(f"bench: the samplers disagree about the energy on D_{num_examples}: {energies}")
+        raise SystemExit(
+            f"bench: the samplers disagree about the energy on D_{num_examples}: {energies}"
+        )
     still = {name: run["acceptance"] for name, found in runs.items() for run in found}
     if not min(still.values()) > 0:
         raise SystemExit(f"bench: a sampler accepts nothing on D_{num_examples}: {still}")
@@ -124,11 +137,17 @@ def _default_steps(num_examples: int, quick: bool = False) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=int, nargs="+", default=list(task.STEPS), help="training examples")
-    parser.add_argument("--repeats", type=int, default=0, help="processes for each sampler and data set (3)")
+    parser.add_argument(
+        "--data", type=int, nargs="+", default=list(task.STEPS), help="training examples"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=0, help="processes for each sampler and data set (3)"
+    )
     parser.add_argument("--rounds", type=int, default=0, help="rounds timed in each process (3)")
     parser.add_argument("--steps", type=int, default=0, help="L for all data sets (100, 50, 10)")
-    parser.add_argument("--quick", action="store_true", help="few short rounds, to see that it works")
+    parser.add_argument(
+        "--quick", action="store_true", help="few short rounds, to see that it works"
+    )
     parser.add_argument("--worker", help="run this one measurement and print a line of JSON")
     return parser
 

@@ -1,4 +1,6 @@
-"""What is measured: the network, the ladder, the work of one step, and the goals. Imports nothing heavy."""
+"""What is measured: the network, the ladder, the work of one step, and the goals. Imports nothing
+heavy.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ RATIO_GOAL = {50: 1.5, 500: 1.25, 5000: 1.1}
 PEAK_GOAL = {5000: 1.5e9}
 """Bytes of peak resident memory, below."""
 WHOLE_GOAL = 0.85
-"""Of the engine's own rate, a sweep with records, scores, checkpoints, results and figures, at least."""
+"""Of the engine's own rate, a sweep with records, scores, checkpoints, results and figures, at
+least.
+"""
 WHOLE_ROUNDS = 40
 LONG_RUN = 1000
 """Rounds that results and figures are spread over."""
@@ -40,8 +44,8 @@ MANY_REPLICAS_PEAK_GOAL = 2e9
 def flops(num_examples: int) -> float:
     """Work of one gradient of all replicas: R n (6 sum(in out) - 2 in_1 out_1).
 
-    A product takes 2 in out an example, once forward and twice backward; the first layer has no gradient with
-    respect to its inputs.
+    A product takes 2 in out an example, once forward and twice backward; the first layer has no
+    gradient with respect to its inputs.
     """
     products = sum(fan * out for fan, out in pairwise(SIZES))
     return REPLICAS * num_examples * (6.0 * products - 2.0 * SIZES[0] * SIZES[1])

@@ -10,14 +10,18 @@ from typing import Any, NamedTuple
 
 
 class Sampler(NamedTuple):
-    """`advance()` runs one round to its end and returns the mean acceptance; `details` tells how it is set up."""
+    """`advance()` runs one round to its end and returns the mean acceptance; `details` tells how it
+    is set up.
+    """
 
     advance: Callable[[], float]
     details: dict[str, Any]
 
 
 def time_rounds(sampler: Sampler, rounds: int) -> dict[str, Any]:
-    """Seconds of each of some rounds after one that compiles and one to warm up, and the mean acceptance."""
+    """Seconds of each of some rounds after one that compiles and one to warm up, and the mean
+    acceptance.
+    """
     seconds, acceptance = [], []
     for _ in range(2 + rounds):
         began = time.perf_counter()
@@ -33,7 +37,8 @@ def time_rounds(sampler: Sampler, rounds: int) -> dict[str, Any]:
 def peak_bytes() -> int:
     """The largest resident memory of this process so far.
 
-    Linux counts in KiB, and from what the parent held when it started this process; so the parent stays small.
+    Linux counts in KiB, and from what the parent held when it started this process; so the parent
+    stays small.
     """
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak

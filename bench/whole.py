@@ -11,7 +11,9 @@ import jax
 import numpy as np
 from task import LONG_RUN
 
-from tempernet import config, plots, results
+from tempernet import config
+from tempernet.report import figures
+from tempernet.results import sweep as results
 from tempernet.store import RunFolder, outcome
 from tempernet.tasks.base import Progress
 from tempernet.tasks.ladder import SAMPLE
@@ -20,10 +22,12 @@ from tempernet.tasks.sweep import Sweep
 
 
 def rate(rounds: int) -> dict[str, Any]:
-    """Seconds of a round of the sampling phase with records, scores and checkpoints, and of `engine.round` alone.
+    """Seconds of a round of the sampling phase with records, scores and checkpoints, and of
+    `engine.round` alone.
 
-    M3 on D_500, 112 replicas, one trajectory of 100 steps a round and scores every five rounds: rounds are short and
-    the rest weighs more than in the paper's settings. Results and figures are drawn once in a long run.
+    M3 on D_500, 112 replicas, one trajectory of 100 steps a round and scores every five rounds:
+    rounds are short and the rest weighs more than in the paper's settings. Results and figures are
+    drawn once in a long run.
     """
     settings = config.resolve(
         preset="paper-d500",
@@ -45,12 +49,14 @@ def rate(rounds: int) -> dict[str, Any]:
             ends.append(time.perf_counter())
 
     with tempfile.TemporaryDirectory() as folder:
-        sweep = Sweep(settings, make_problem(settings), RunFolder.create(Path(folder) / "run"), note)
+        sweep = Sweep(
+            settings, make_problem(settings), RunFolder.create(Path(folder) / "run"), note
+        )
         sweep.run()
         began = time.perf_counter()
         found = results.load(Path(folder) / "run")
         outcome.write(found.path, results.document(found), lambda: results.write_netcdf(found))
-        plots.draw_all(found, Path(folder) / "figures")
+        figures.draw_all(found, Path(folder) / "figures")
         finishing = time.perf_counter() - began
     # The first scores compile; from the second to the last they are as they go on to be.
     skipped = 2 * settings.run.score_every

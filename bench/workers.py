@@ -1,4 +1,6 @@
-"""What one process measures. JAX fixes its devices at start, so every measurement has a process of its own."""
+"""What one process measures. JAX fixes its devices at start, so every measurement has a process of
+its own.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def sampler(name: str, num_examples: int, num_steps: int, rounds: int) -> dict[s
         import peers
 
         build = {task.BLACKJAX: peers.blackjax_sampler, task.TFP: peers.tfp_sampler}[name]
-        energy_fn = peers.network_energy(train.x.reshape(num_examples, -1), train.y, network.classes)
+        energy_fn = peers.network_energy(
+            train.x.reshape(num_examples, -1), train.y, network.classes
+        )
         made = build(peers.in_a_box(energy_fn, prior.half_width), weights, temperatures, num_steps)
     else:
         from ours import engine_sampler
@@ -77,7 +81,10 @@ def sgemm(repeats: int) -> dict[str, Any]:
         device, product = jnp.asarray(host), jax.jit(jnp.matmul)
         jax.block_until_ready(product(device, device))
         numpy_seconds = min(_seconds(lambda a=host: a @ a) for _ in range(repeats))
-        jax_seconds = min(_seconds(lambda a=device, f=product: jax.block_until_ready(f(a, a))) for _ in range(repeats))
+        jax_seconds = min(
+            _seconds(lambda a=device, f=product: jax.block_until_ready(f(a, a)))
+            for _ in range(repeats)
+        )
         found[f"numpy {size}"] = 2 * size**3 / numpy_seconds
         found[f"jax {size}"] = 2 * size**3 / jax_seconds
     return {"best": max(found.values()), "found": found}
@@ -98,7 +105,8 @@ def memory() -> dict[str, Any]:
 
 
 def gradients(num_steps: int) -> dict[str, float]:
-    """Energy evaluations (each with its gradient) that a replica makes in a round of L steps, by counting calls.
+    """Energy evaluations (each with its gradient) that a replica makes in a round of L steps, by
+    counting calls.
 
     The energy is a small quadratic that tells the host of each evaluation.
     """
@@ -122,7 +130,9 @@ def gradients(num_steps: int) -> dict[str, float]:
     network = tempernet.MLP((3, 2))
     temperatures = tempernet.geometric_temperatures(0.5, 2.0, 4)
     weights = _start(network, 4)
-    target = tempernet.Target.from_energy(energy_fn, tempernet.UniformBox.for_network(network), network.init)
+    target = tempernet.Target.from_energy(
+        energy_fn, tempernet.UniformBox.for_network(network), network.init
+    )
 
     def in_a_round(made: Sampler) -> float:
         nonlocal calls
@@ -138,17 +148,20 @@ def gradients(num_steps: int) -> dict[str, float]:
         task.OURS: ours,
         task.REJECTING: ours,
         task.REPRODUCIBLE: ours,
-        task.BLACKJAX: in_a_round(peers.blackjax_sampler(energy_fn, weights, temperatures, num_steps)),
+        task.BLACKJAX: in_a_round(
+            peers.blackjax_sampler(energy_fn, weights, temperatures, num_steps)
+        ),
         task.TFP: in_a_round(peers.tfp_sampler(energy_fn, weights, temperatures, num_steps)),
     }
 
 
 def _start(network: Any, replicas: int) -> Any:
-    """The same starting weights for every sampler, distributed as by `init`: leading axis `replicas`.
+    """The same starting weights for every sampler, distributed as by `init`: leading axis
+    `replicas`.
 
     Drawn by NumPy, since compiling `init` would take longer than many a measurement.
     """
-    from tempernet.networks import template
+    from tempernet.model.networks import template
 
     rng = np.random.default_rng(0)
 

@@ -1,4 +1,6 @@
-"""Eight CPU devices for every test, strict promotion, caches of their own, and where the optional shared folder is."""
+"""Eight CPU devices for every test, strict promotion, caches of their own, and where the optional
+shared folder is.
+"""
 
 import os
 import shutil
@@ -21,10 +23,11 @@ PROGRAMS = "JAX_COMPILATION_CACHE_DIR"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Programs that a test compiles are kept for the next, until the end or where the environment says.
+    """Programs that a test compiles are kept for the next, until the end or where the environment
+    says.
 
-    The same engines are built again and again, and compiling is most of the time. Other processes of pytest and the
-    commands that tests run find the folder in their environment.
+    The same engines are built again and again, and compiling is most of the time. Other processes
+    of pytest and the commands that tests run find the folder in their environment.
     """
     if PROGRAMS not in os.environ:
         os.environ[PROGRAMS] = tempfile.mkdtemp(prefix="tempernet-programs-")
@@ -44,7 +47,9 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder with the paper and MNIST's own files, beside the repository; skip where it is absent."""
+    """The folder with the paper and MNIST's own files, beside the repository; skip where it is
+    absent.
+    """
     if not SHARED.is_dir():
         pytest.skip("the folder ../shared with MNIST's idx files and the paper's indices is absent")
     return SHARED

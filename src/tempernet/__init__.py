@@ -3,30 +3,31 @@
 import os
 from importlib.metadata import version
 
-# On some processors XLA takes programs that it has kept itself for those of another machine, and says so in pages of
-# text. It listens to this only before JAX is imported; what really fails is an exception all the same.
+# On some processors XLA takes programs that it has kept itself for those of another machine, and
+# says so in pages of text. It listens to this only before JAX is imported; what really fails is an
+# exception all the same.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-from tempernet.mesh import one_device_per_core, wait_for_late_devices
+from tempernet.devices.mesh import one_device_per_core, wait_for_late_devices
 
 __version__ = version("tempernet")
 
 wait_for_late_devices()
 one_device_per_core()
 
-from tempernet.annealing import anneal  # noqa: E402
+from tempernet.annealing.annealer import anneal  # noqa: E402
 from tempernet.data import mnist16, read_idx, read_indices, read_npz  # noqa: E402
-from tempernet.engine import Engine  # noqa: E402
 from tempernet.errors import ConfigError, DataError, NumericsError, StoreError, TempernetError  # noqa: E402
-from tempernet.hmc import Dynamics  # noqa: E402
-from tempernet.minimise import Minimiser  # noqa: E402
-from tempernet.model_evidence import Evidence, log_evidence  # noqa: E402
-from tempernet.networks import M1, M3, MLP, FunctionNetwork, M3star, from_equinox  # noqa: E402
-from tempernet.paths import geometric_temperatures, temperature_path  # noqa: E402
-from tempernet.priors import Gaussian, UniformBox  # noqa: E402
-from tempernet.sampling import Samples, sample  # noqa: E402
-from tempernet.target import Target, hold_out, uninformed_loss  # noqa: E402
-from tempernet.tuning import Tuning  # noqa: E402
+from tempernet.evidence.log_evidence import Evidence, log_evidence  # noqa: E402
+from tempernet.kernels.hmc import Dynamics  # noqa: E402
+from tempernet.model.networks import M1, M3, MLP, FunctionNetwork, M3star, from_equinox  # noqa: E402
+from tempernet.model.priors import Gaussian, UniformBox  # noqa: E402
+from tempernet.model.target import Target, hold_out, uninformed_loss  # noqa: E402
+from tempernet.optimise.minimise import Minimiser  # noqa: E402
+from tempernet.paths.path import geometric_temperatures, temperature_path  # noqa: E402
+from tempernet.tempering.engine import Engine  # noqa: E402
+from tempernet.tempering.sampling import Samples, sample  # noqa: E402
+from tempernet.tempering.tuning import Tuning  # noqa: E402
 
 __all__ = [
     "M1",

@@ -1,4 +1,6 @@
-"""Runs for the tests of this folder: the command in a process, and whether two runs are the same to the bit."""
+"""Runs for the tests of this folder: the command in a process, and whether two runs are the same to
+the bit.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +15,19 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from tempernet import cli
+from tempernet.cli import app as cli
+from tempernet.runs.status import problems
 from tempernet.store import RunFolder
-from tempernet.tasks.status import problems
 
 PROGRAM = str(Path(sys.executable).parent / "tempernet")
 
 
-def command(*arguments: object, timeout: float = 300, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
-    """`tempernet ARGUMENTS`, as installed beside this Python; `before` is a command that ends by becoming it."""
+def command(
+    *arguments: object, timeout: float = 300, before: Sequence[str] = ()
+) -> subprocess.CompletedProcess[str]:
+    """`tempernet ARGUMENTS`, as installed beside this Python; `before` is a command that ends by
+    becoming it.
+    """
     given = [*before, PROGRAM, *map(str, arguments)]
     return subprocess.run(given, capture_output=True, text=True, timeout=timeout, check=False)
 

@@ -1,6 +1,7 @@
 """`anneal`, `optimise` and `predict` as a person runs them, with their exit codes and files.
 
-What is stopped by a signal runs in a subprocess; the rest in this one, which need not start and compile anew.
+What is stopped by a signal runs in a subprocess; the rest in this one, which need not start and
+compile anew.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from PIL import Image
 from runs import Ended, here
 
 from tempernet import config, mnist16
-from tempernet.annealed import load
 from tempernet.data.images import resize
-from tempernet.networks import network_by_name
+from tempernet.model.networks import network_by_name
+from tempernet.results.anneal import load
 from tempernet.store import RunFolder, files
 from tempernet.tasks.problem import load_data, make_problem
 
@@ -50,7 +51,12 @@ COOLING = (
     "start.max_gradients=200",
     "run.copies=4",
 )
-STARTS = ("optimise.tolerance=1e-4", "optimise.max_gradients=400", "optimise.starts=30", "run.copies=8")
+STARTS = (
+    "optimise.tolerance=1e-4",
+    "optimise.max_gradients=400",
+    "optimise.starts=30",
+    "run.copies=8",
+)
 LADDER = (
     "ladder.kind=geometric",
     "ladder.low=0.5",
@@ -105,7 +111,14 @@ def annealed(common: list[str], tmp_path_factory: pytest.TempPathFactory) -> Run
 
 @pytest.fixture(scope="module")
 def optimised(common: list[str], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return ran(tmp_path_factory.mktemp("optimise") / "run", "optimise", "--keep", 20, *common, *options(*STARTS))
+    return ran(
+        tmp_path_factory.mktemp("optimise") / "run",
+        "optimise",
+        "--keep",
+        20,
+        *common,
+        *options(*STARTS),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -118,14 +131,24 @@ OWN = ("run", "files")
 
 def results(folder: Path) -> dict[str, Any]:
     """What a run found, without what tells it from others that found the same."""
-    return {name: value for name, value in files.read_json(folder / "results.json").items() if name not in OWN}
+    return {
+        name: value
+        for name, value in files.read_json(folder / "results.json").items()
+        if name not in OWN
+    }
 
 
 def test_a_cooling_says_where_it_stopped_and_what_it_went_back_to(annealed: Run) -> None:
     folder, done = annealed
     found = results(folder)
     assert "16-4-10 on 50 images of own, 4 replicas cooled from T = 20" in done.stdout
-    for wanted in ("<- went back to", "chosen network", "ensemble of 24", "4 optimised networks", "uninformed"):
+    for wanted in (
+        "<- went back to",
+        "chosen network",
+        "ensemble of 24",
+        "4 optimised networks",
+        "uninformed",
+    ):
         assert wanted in done.stdout
     rows = found["temperatures"]
     losses = [row["validation_loss"] for row in rows]
@@ -139,27 +162,41 @@ def test_a_cooling_says_where_it_stopped_and_what_it_went_back_to(annealed: Run)
 
 
 def test_what_it_went_back_to_has_the_losses_that_it_says(annealed: Run) -> None:
-    """The stored weights, scored again: validation loss of the chosen one, test loss of it and of the ensemble."""
+    """The stored weights, scored again: validation loss of the chosen one, test loss of it and of
+    the ensemble.
+    """
     folder, _ = annealed
-    found, opened, problem = results(folder), RunFolder(folder), make_problem(RunFolder(folder).settings)
+    found, opened, problem = (
+        results(folder),
+        RunFolder(folder),
+        make_problem(RunFolder(folder).settings),
+    )
     chosen = opened.records.load("chosen")
     scored = problem.validation
     assert scored is not None
     held_out = np.concatenate(np.moveaxis(scored.inputs, -1, 1))[scored.weight.ravel() > 0]
-    labels = np.concatenate(np.moveaxis(scored.one_hot, -1, 1)).argmax(axis=1)[scored.weight.ravel() > 0]
+    labels = np.concatenate(np.moveaxis(scored.one_hot, -1, 1)).argmax(axis=1)[
+        scored.weight.ravel() > 0
+    ]
     probabilities = softmax([chosen[f"leaf{i}"][0] for i in range(4)], held_out)
-    assert loss_of(probabilities, labels) == pytest.approx(found["chosen"]["validation_loss"], rel=1e-4)
+    assert loss_of(probabilities, labels) == pytest.approx(
+        found["chosen"]["validation_loss"], rel=1e-4
+    )
     assert found["chosen"]["validation_loss"] == pytest.approx(load(folder).losses.min())
     test = problem.data.test
     probabilities = softmax([chosen[f"leaf{i}"][0] for i in range(4)], test.x)
-    assert loss_of(probabilities, test.y) == pytest.approx(found["test"]["chosen"]["loss"], rel=1e-4)
+    assert loss_of(probabilities, test.y) == pytest.approx(
+        found["test"]["chosen"]["loss"], rel=1e-4
+    )
     members = members_of(folder, 0)
     mean = np.mean([softmax(member, test.x) for member in members], axis=0)
     assert len(members) == 24
     assert loss_of(mean, test.y) == pytest.approx(found["test"]["ensemble"]["loss"], rel=1e-4)
     # Jensen, and no leak: none of the validation examples is a test example.
     assert found["test"]["ensemble"]["loss"] <= found["test"]["single"]["loss"]
-    assert not {image.tobytes() for image in problem.data.validation.x} & {image.tobytes() for image in test.x}
+    assert not {image.tobytes() for image in problem.data.validation.x} & {
+        image.tobytes() for image in test.x
+    }
 
 
 def softmax(leaves: list[np.ndarray], x: np.ndarray) -> np.ndarray:
@@ -191,7 +228,9 @@ def stopped_and_resumed(folder: Path, phase: str, *arguments: object) -> None:
     """Send SIGTERM at the first line of a phase, and go on."""
     program = Path(sys.executable).parent / "tempernet"
     given = [str(program), *map(str, arguments), "--out", str(folder)]
-    with subprocess.Popen(given, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        given, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if line.startswith(phase):
@@ -206,13 +245,19 @@ def stopped_and_resumed(folder: Path, phase: str, *arguments: object) -> None:
     assert here("check", folder).returncode == 0
 
 
-def test_a_stopped_cooling_goes_on_to_the_same_end(annealed: Run, common: list[str], tmp_path: Path) -> None:
+def test_a_stopped_cooling_goes_on_to_the_same_end(
+    annealed: Run, common: list[str], tmp_path: Path
+) -> None:
     stopped_and_resumed(tmp_path / "run", "cool", "anneal", *common, *options(*COOLING))
     assert results(tmp_path / "run") == results(annealed[0])
 
 
-def test_a_stopped_optimisation_goes_on_to_the_same_end(optimised: Run, common: list[str], tmp_path: Path) -> None:
-    stopped_and_resumed(tmp_path / "run", "optimise", "optimise", "--keep", 20, *common, *options(*STARTS))
+def test_a_stopped_optimisation_goes_on_to_the_same_end(
+    optimised: Run, common: list[str], tmp_path: Path
+) -> None:
+    stopped_and_resumed(
+        tmp_path / "run", "optimise", "optimise", "--keep", 20, *common, *options(*STARTS)
+    )
     assert results(tmp_path / "run") == results(optimised[0])
 
 
@@ -224,15 +269,22 @@ def test_an_optimisation_says_what_its_starts_needed(optimised: Run) -> None:
     assert found["kept"] == 20 and found["starts"] == len(starts["energy"]) <= 30
     assert found["reached"] == starts["reached"].sum() == (starts["energy"] <= 1e-4).sum()
     if found["reached"] >= 20:
-        assert found["all_reached"] and each["number"] == np.flatnonzero(starts["reached"])[:20].tolist()
+        assert (
+            found["all_reached"]
+            and each["number"] == np.flatnonzero(starts["reached"])[:20].tolist()
+        )
     else:
         best = np.sort(starts["energy"][~starts["reached"]])[: 20 - found["reached"]]
         assert not found["all_reached"] and found["largest_energy"] == pytest.approx(best.max())
     data = load_data(RunFolder(folder).settings)
-    losses = [loss_of(softmax(member, data.test.x), data.test.y) for member in members_of(folder, 0)]
+    losses = [
+        loss_of(softmax(member, data.test.x), data.test.y) for member in members_of(folder, 0)
+    ]
     np.testing.assert_allclose(each["test_loss"], losses, rtol=1e-4)
     assert found["test_loss"]["mean"] == pytest.approx(np.mean(losses), rel=1e-4)
-    assert found["test_loss"]["error"] == pytest.approx(np.std(losses, ddof=1) / np.sqrt(20), rel=1e-4)
+    assert found["test_loss"]["error"] == pytest.approx(
+        np.std(losses, ddof=1) / np.sqrt(20), rel=1e-4
+    )
     fan_in = jax.tree.leaves(network_by_name("16-4-10").fan_in())
     widths = [
         max(np.abs(leaf).max() * np.sqrt(k) for leaf, k in zip(member, fan_in, strict=True))
@@ -243,10 +295,20 @@ def test_an_optimisation_says_what_its_starts_needed(optimised: Run) -> None:
         assert wanted in done.stdout
 
 
-def test_starts_do_not_depend_on_how_many_run_at_once(optimised: Run, common: list[str], tmp_path: Path) -> None:
+def test_starts_do_not_depend_on_how_many_run_at_once(
+    optimised: Run, common: list[str], tmp_path: Path
+) -> None:
     """Batches of 5 give the same starts to the last bit."""
     other = [s for s in STARTS if "copies" not in s]
-    folder, _ = ran(tmp_path / "run", "optimise", "--keep", 20, "--quiet", *common, *options(*other, "run.copies=5"))
+    folder, _ = ran(
+        tmp_path / "run",
+        "optimise",
+        "--keep",
+        20,
+        "--quiet",
+        *common,
+        *options(*other, "run.copies=5"),
+    )
     first, second = (RunFolder(path).records.load("starts") for path in (optimised[0], folder))
     both = min(len(first["energy"]), len(second["energy"]))
     for name in first:
@@ -254,19 +316,27 @@ def test_starts_do_not_depend_on_how_many_run_at_once(optimised: Run, common: li
     assert results(folder)["each"] == results(optimised[0])["each"]
 
 
-def test_a_cooling_compares_itself_with_a_given_optimisation(optimised: Run, common: list[str], tmp_path: Path) -> None:
+def test_a_cooling_compares_itself_with_a_given_optimisation(
+    optimised: Run, common: list[str], tmp_path: Path
+) -> None:
     short = [s for s in COOLING if not s.startswith(("cooling.num", "cooling.rounds"))]
     settings = [*common, *options(*short, "cooling.num=2", "cooling.rounds=1", "cooling.low=2")]
-    done = here("anneal", "--json", "--out", tmp_path / "run", "--optimised", optimised[0], *settings)
+    done = here(
+        "anneal", "--json", "--out", tmp_path / "run", "--optimised", optimised[0], *settings
+    )
     assert done.returncode == 0, done.stderr
     said, wanted = json.loads(done.stdout)["test"]["optimised"], results(optimised[0])["test_loss"]
     assert said["networks"] == 20
-    assert said["loss"] == pytest.approx(wanted["mean"]) and said["loss_error"] == pytest.approx(wanted["error"])
+    assert said["loss"] == pytest.approx(wanted["mean"]) and said["loss_error"] == pytest.approx(
+        wanted["error"]
+    )
 
 
 @pytest.fixture(scope="module")
 def new_images(common: list[str]) -> Path:
-    """Images as stored, larger than the network's: they must be resized and normalised like the training images."""
+    """Images as stored, larger than the network's: they must be resized and normalised like the
+    training images.
+    """
     return Path(common[-1].removeprefix("data.source=")).with_name("new.npz")
 
 
@@ -276,13 +346,17 @@ def test_a_prediction_is_the_softmax_averaged_by_hand(
 ) -> None:
     folder, _ = {"sweep": swept, "anneal": annealed, "optimise": optimised}[task]
     rung, chosen = (1, ["--temperature", "1.5"]) if task == "sweep" else (0, [])
-    done = here("predict", folder, "--data", new_images, "--out", tmp_path / "p.csv", "--json", *chosen)
+    done = here(
+        "predict", folder, "--data", new_images, "--out", tmp_path / "p.csv", "--json", *chosen
+    )
     assert done.returncode == 0, done.stderr
     members = members_of(folder, rung, after=4 if task == "sweep" else -1)
     with np.load(new_images) as archive:
         small, y = resize("new", archive["x"], 4), archive["y"]
     data = load_data(RunFolder(folder).settings)
-    hand = np.mean([softmax(member, (small / 255 - data.mean) / data.std) for member in members], axis=0)
+    hand = np.mean(
+        [softmax(member, (small / 255 - data.mean) / data.std) for member in members], axis=0
+    )
     with (tmp_path / "p.csv").open() as file:
         rows = list(csv.DictReader(file))
     found = np.array([[float(row[f"p_{q}"]) for q in range(10)] for row in rows])
@@ -304,7 +378,9 @@ def test_a_sweep_predicts_at_its_best_temperature_unless_told(swept: Run, tmp_pa
     assert "accuracy" not in done.stdout and "label" not in (tmp_path / "p.csv").read_text()
 
 
-def test_optimisation_is_a_line_in_the_figure_of_a_sweep(swept: Run, optimised: Run, tmp_path: Path) -> None:
+def test_optimisation_is_a_line_in_the_figure_of_a_sweep(
+    swept: Run, optimised: Run, tmp_path: Path
+) -> None:
     without = here("plot", swept[0], "--out", tmp_path / "without")
     done = here("plot", swept[0], "--optimised", optimised[0], "--out", tmp_path / "with")
     assert without.returncode == 0 and done.returncode == 0, done.stderr
@@ -324,10 +400,19 @@ def test_init_writes_settings_that_are_the_defaults(task: str, tmp_path: Path) -
 def nonsense(folder: Path) -> dict[str, tuple[list[str], int, str]]:
     """Name -> (arguments, exit code, part of the message)."""
     np.savez(folder / "own.npz", x_train=np.eye(4), y_train=np.array([0, 1, 0, 1]))
-    np.savez(folder / "few.npz", x_train=np.eye(4), y_train=np.arange(4) % 2, x_test=np.eye(4)[:1], y_test=[0])
+    np.savez(
+        folder / "few.npz",
+        x_train=np.eye(4),
+        y_train=np.arange(4) % 2,
+        x_test=np.eye(4)[:1],
+        y_test=[0],
+    )
     (folder / "sweep.toml").write_text('task = "sweep"\n')
     (folder / "empty").mkdir()
-    cool, start = ["anneal", "--out", str(folder / "out")], ["optimise", "--out", str(folder / "out")]
+    cool, start = (
+        ["anneal", "--out", str(folder / "out")],
+        ["optimise", "--out", str(folder / "out")],
+    )
     return {
         "no patience": ([*cool, "--patience", "0"], 2, "cooling.patience"),
         "one replica": ([*cool, "--set", "run.copies=1"], 2, "run.copies"),
@@ -335,14 +420,30 @@ def nonsense(folder: Path) -> dict[str, tuple[list[str], int, str]]:
         "nothing scored": ([*cool, "--set", "cooling.score_every=999"], 2, "nothing is scored"),
         "a setting of a sweep": ([*cool, "--set", "ladder.num=3"], 2, "unknown setting ladder.num"),
         "the settings of a sweep": ([*cool, str(folder / "sweep.toml")], 2, "not of anneal"),
-        "no validation": ([*cool, "--data", str(folder / "few.npz"), "--network", "4-2"], 2, "validation"),
-        "no test": ([*cool, "--data", str(folder / "own.npz"), "--network", "4-2"], 3, "no test examples"),
+        "no validation": (
+            [*cool, "--data", str(folder / "few.npz"), "--network", "4-2"],
+            2,
+            "validation",
+        ),
+        "no test": (
+            [*cool, "--data", str(folder / "own.npz"), "--network", "4-2"],
+            3,
+            "no test examples",
+        ),
         "no such optimisation": ([*cool, "--optimised", str(folder / "none")], 5, "no such folder"),
-        "paper contradicted": ([*start, "--protocol", "paper", "--set", "optimise.minimiser=fire"], 2, "contradicts"),
+        "paper contradicted": (
+            [*start, "--protocol", "paper", "--set", "optimise.minimiser=fire"],
+            2,
+            "contradicts",
+        ),
         "nothing kept": ([*start, "--keep", "0"], 2, "optimise.keep"),
         "no starts": ([*start, "--starts", "-3"], 2, "optimise.starts"),
         "negative tolerance": ([*start, "--set", "optimise.tolerance=-1"], 2, "optimise.tolerance"),
-        "dynamics of an optimisation": ([*start, "--set", "dynamics.num_steps=3"], 2, "unknown setting"),
+        "dynamics of an optimisation": (
+            [*start, "--set", "dynamics.num_steps=3"],
+            2,
+            "unknown setting",
+        ),
         "unknown preset": ([*start, "--preset", "quik"], 2, "did you mean quick"),
         "bad time": ([*start, "--max-time", "soon"], 2, "a time must be like"),
         "prediction of no run": (
@@ -379,7 +480,11 @@ def refused(arguments: list[str], code: int, part: str) -> None:
     done = here(*arguments)
     assert done.returncode == code, done.stderr
     assert part.lower() in done.stderr.lower(), done.stderr
-    assert done.stdout == "" and len(done.stderr.splitlines()) == 1 and done.stderr.startswith("tempernet: ")
+    assert (
+        done.stdout == ""
+        and len(done.stderr.splitlines()) == 1
+        and done.stderr.startswith("tempernet: ")
+    )
 
 
 @pytest.mark.parametrize("case", NONSENSE)
@@ -395,7 +500,10 @@ def test_every_case_of_nonsense_is_tried(tmp_path: Path) -> None:
 WRONG_DATA: dict[str, tuple[dict[str, Any], str]] = {
     "other shape": ({"x": np.zeros((3, 16))}, "cannot be resized"),
     "colour": ({"x": np.zeros((3, 9, 9, 3))}, "the run was trained on (4, 4)"),
-    "unknown class": ({"x": np.zeros((2, 4, 4)), "y": np.array([1, 10])}, "labels must be integers in 0..9"),
+    "unknown class": (
+        {"x": np.zeros((2, 4, 4)), "y": np.array([1, 10])},
+        "labels must be integers in 0..9",
+    ),
     "no example": ({"x": np.zeros((0, 4, 4))}, "no examples"),
     "NaN": ({"x": np.full((2, 4, 4), np.nan)}, "nan"),
 }
@@ -405,7 +513,14 @@ WRONG_DATA: dict[str, tuple[dict[str, Any], str]] = {
 def test_new_data_that_do_not_fit_the_run(case: str, optimised: Run, tmp_path: Path) -> None:
     arrays, part = WRONG_DATA[case]
     np.savez(tmp_path / "new.npz", **arrays)
-    arguments = ["predict", str(optimised[0]), "--data", str(tmp_path / "new.npz"), "--out", str(tmp_path / "p.csv")]
+    arguments = [
+        "predict",
+        str(optimised[0]),
+        "--data",
+        str(tmp_path / "new.npz"),
+        "--out",
+        str(tmp_path / "p.csv"),
+    ]
     refused(arguments, 3, part)
     assert not (tmp_path / "p.csv").exists()
 
@@ -423,18 +538,44 @@ def test_runs_of_another_kind_are_refused(
         (["predict", sweep, *data, "--temperature", "77"], 2, "only at T = 0.5, 1.414, 4"),
         (["predict", sweep, *data, "--temperature", "hot"], 2, '"best" or a number'),
         (["predict", sweep, *data, "--temperature", "nan"], 2, '"best" or a number'),
-        (["anneal", "--optimised", sweep, "--out", str(tmp_path / "a"), *common], 5, "not of optimise"),
         (
-            ["anneal", "--optimised", starts, "--out", str(tmp_path / "a"), *common, "--set", "data.seed=1"],
+            ["anneal", "--optimised", sweep, "--out", str(tmp_path / "a"), *common],
+            5,
+            "not of optimise",
+        ),
+        (
+            [
+                "anneal",
+                "--optimised",
+                starts,
+                "--out",
+                str(tmp_path / "a"),
+                *common,
+                "--set",
+                "data.seed=1",
+            ],
             2,
             "other data",
         ),
         (
-            ["anneal", "--optimised", starts, "--out", str(tmp_path / "a"), *common, "--set", "network.name=16-5-10"],
+            [
+                "anneal",
+                "--optimised",
+                starts,
+                "--out",
+                str(tmp_path / "a"),
+                *common,
+                "--set",
+                "network.name=16-5-10",
+            ],
             2,
             "is of the network 16-4-10",
         ),
-        (["optimise", "--out", starts, "--keep", "3", *common, *options(*STARTS)], 5, "other settings"),
+        (
+            ["optimise", "--out", starts, "--keep", "3", *common, *options(*STARTS)],
+            5,
+            "other settings",
+        ),
         (["anneal", "--out", starts, *common], 5, "other settings"),
     ]
     for arguments, code, part in cases:

@@ -10,11 +10,11 @@ from runs import assert_same, here, options
 
 from tempernet import config
 from tempernet.errors import Stopped
+from tempernet.runs.status import problems
 from tempernet.store import RunFolder
 from tempernet.tasks.base import Progress
 from tempernet.tasks.ladder import COOL
 from tempernet.tasks.problem import make_problem
-from tempernet.tasks.status import problems
 from tempernet.tasks.sweep import Sweep
 
 SMALL = (
@@ -43,13 +43,17 @@ SMALL = (
 
 
 def go(path: Path, stop_after: int | None = None, kind: str = "adaptive") -> RunFolder:
-    """Run, or go on with, the sweep at a path; stop after so many temperatures that a population cooled to."""
+    """Run, or go on with, the sweep at a path; stop after so many temperatures that a population
+    cooled to.
+    """
     settings = config.resolve(assignments=[*SMALL, f"ladder.kind={kind}"])
     folder = RunFolder(path) if (path / "provenance.json").exists() else RunFolder.create(path)
     told: list[Progress] = []
 
     def should_stop() -> bool:
-        return stop_after is not None and sum(progress.phase == COOL for progress in told) > stop_after
+        return (
+            stop_after is not None and sum(progress.phase == COOL for progress in told) > stop_after
+        )
 
     try:
         Sweep(settings, make_problem(settings), folder, told.append, should_stop).run()
@@ -71,18 +75,22 @@ def test_a_sweep_starts_where_its_population_passed(whole: Path, tmp_path: Path)
     assert rounds["energy"].shape == (16, 2, 5)
     ladder = rounds["temperatures"]
     assert (ladder[:, 0] == 0.5).all() and (ladder[:, -1] == 20.0).all()
-    # An adaptive ladder begins where the population found the barrier, a geometric one as it was asked for.
+    # An adaptive ladder begins where the population found the barrier, a geometric one as it was
+    # asked for.
     assert not np.allclose(ladder[0], np.geomspace(0.5, 20, 5), rtol=1e-3)
     rounds = go(tmp_path / "geometric", kind="geometric").records.load("rounds")
     np.testing.assert_allclose(rounds["temperatures"][0], np.geomspace(0.5, 20, 5))
-    # Replicas are where they belong from the first round on: those of the coldest rung have the least energy.
+    # Replicas are where they belong from the first round on: those of the coldest rung have the
+    # least energy.
     first = rounds["energy"][0].mean(axis=0)
     assert first[0] < 0.8 * first[-1]
     assert "cooled in" in (whole / "log.txt").read_text()
 
 
 @pytest.mark.parametrize("stages", [0, 1, 6])
-def test_a_stop_while_replicas_cool_changes_no_bit(whole: Path, stages: int, tmp_path: Path) -> None:
+def test_a_stop_while_replicas_cool_changes_no_bit(
+    whole: Path, stages: int, tmp_path: Path
+) -> None:
     """Stopped before the first checkpoint, and at temperatures in between."""
     path = tmp_path / "stopped"
     with pytest.raises(Stopped):
@@ -101,5 +109,7 @@ def test_only_a_sweep_starts_annealed() -> None:
     assert ended.returncode == 2 and "start.weights" in ended.stderr and "'apart'" in ended.stderr
     ended = here("sweep", "--out", "nowhere", *options(["start.cooling_rounds=0"]))
     assert ended.returncode == 2 and "start.cooling_rounds" in ended.stderr
-    ended = here("sweep", "--out", "nowhere", "--protocol", "paper", *options(["start.weights=annealed"]))
+    ended = here(
+        "sweep", "--out", "nowhere", "--protocol", "paper", *options(["start.weights=annealed"])
+    )
     assert ended.returncode == 2 and "start.weights" in ended.stderr

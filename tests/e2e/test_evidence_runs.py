@@ -1,4 +1,6 @@
-"""Evidences as tasks: the same number from any path, the same bits after any stop, and models compared."""
+"""Evidences as tasks: the same number from any path, the same bits after any stop, and models
+compared.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,16 @@ import pytest
 import xarray
 from typer.testing import CliRunner
 
-from tempernet import cli, comparison, config, evidence_results
+from tempernet import config
+from tempernet.cli import app as cli
 from tempernet.errors import ConfigError, Stopped, StoreError
+from tempernet.results import comparison
+from tempernet.results import evidence as evidence_results
+from tempernet.runs.status import current, problems
 from tempernet.store import RunFolder, outcome
 from tempernet.store.folder import QUADRATIC
 from tempernet.tasks.evidence import evidence_task
 from tempernet.tasks.problem import make_problem
-from tempernet.tasks.status import current, problems
 
 SMALL = (
     "data.size=4",
@@ -53,7 +58,9 @@ def settings_of(kind: str, *more: str) -> config.EvidenceSettings:
     return config.resolve("evidence", assignments=[*KINDS[kind], *more])
 
 
-def go(path: Path, settings: config.EvidenceSettings, should_stop: Callable[[], bool] = lambda: False) -> None:
+def go(
+    path: Path, settings: config.EvidenceSettings, should_stop: Callable[[], bool] = lambda: False
+) -> None:
     """Run, or go on with, the evidence at a path."""
     folder = RunFolder(path) if (path / "provenance.json").exists() else RunFolder.create(path)
     try:
@@ -64,7 +71,9 @@ def go(path: Path, settings: config.EvidenceSettings, should_stop: Callable[[], 
 
 
 @pytest.fixture(scope="module", params=list(KINDS))
-def straight(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+def straight(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path]:
     """A run of each kind without any stop."""
     path = tmp_path_factory.mktemp("evidence") / request.param
     go(path, settings_of(request.param))
@@ -93,7 +102,9 @@ def test_a_run_says_what_it_found_and_is_whole(straight: tuple[str, Path]) -> No
     assert kind not in ("temperature", "colder") or said["rungs"][0]["temperature"] == 1
     assert current(path)["finished"]
     if kind in ("bridge", "paper"):
-        assert len(RunFolder(path).read_json(QUADRATIC)["log_integral"]) == (2 if kind == "paper" else 1)
+        assert len(RunFolder(path).read_json(QUADRATIC)["log_integral"]) == (
+            2 if kind == "paper" else 1
+        )
 
 
 def stopping_after(asked: int) -> Callable[[], bool]:
@@ -139,7 +150,9 @@ def test_models_are_compared_and_other_data_refused(tmp_path: Path) -> None:
     assert found.probabilities.sum() == pytest.approx(1)
     difference = models[1].log_evidence.mean - models[0].log_evidence.mean
     assert found.log_bayes_factors[1].mean == pytest.approx(difference)
-    assert found.log_bayes_factors[1].error == pytest.approx(np.hypot(*(m.log_evidence.error for m in models)))
+    assert found.log_bayes_factors[1].error == pytest.approx(
+        np.hypot(*(m.log_evidence.error for m in models))
+    )
     favoured = comparison.compare(models, (1.0, 1e9))
     assert favoured.probabilities[1] > found.probabilities[1]
     with pytest.raises(ConfigError, match="different training data"):
@@ -147,7 +160,9 @@ def test_models_are_compared_and_other_data_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="prior odds must be 2 positive numbers"):
         comparison.compare(models, (1.0, -1.0))
     out = tmp_path / "compared"
-    done = CliRunner().invoke(cli.app, ["compare", str(same), str(narrow), "--out", str(out), "--json"])
+    done = CliRunner().invoke(
+        cli.app, ["compare", str(same), str(narrow), "--out", str(out), "--json"]
+    )
     assert done.exit_code == 0, done.output
     assert [model["network"] for model in json.loads(done.stdout)["models"]] == ["16-3-10"] * 2
     assert (out / "comparison.png").stat().st_size > 5000
@@ -159,7 +174,11 @@ def test_a_sweep_that_reaches_the_prior_has_an_evidence(tmp_path: Path) -> None:
     def swept(temperatures: str) -> Path:
         path = tmp_path / str(len(temperatures))
         given = [text for text in SMALL if not text.startswith(("path", "bridge"))]
-        ladder = ["ladder.kind=listed", f"ladder.temperatures={temperatures}", "dynamics.num_trajectories=1"]
+        ladder = [
+            "ladder.kind=listed",
+            f"ladder.temperatures={temperatures}",
+            "dynamics.num_trajectories=1",
+        ]
         settings = config.resolve(assignments=[*given, *ladder])
         folder = RunFolder.create(path)
         Sweep(settings, make_problem(settings), folder).run()
@@ -167,7 +186,11 @@ def test_a_sweep_that_reaches_the_prior_has_an_evidence(tmp_path: Path) -> None:
         return path
 
     found = evidence_results.load(swept("[0.5, 1.0, 2.0, 4.0, 10.0, 40.0, inf]"))
-    assert found.method == "temperature" and found.rungs.values[0] == 1.0 and np.isinf(found.rungs.values[-1])
+    assert (
+        found.method == "temperature"
+        and found.rungs.values[0] == 1.0
+        and np.isinf(found.rungs.values[-1])
+    )
     with pytest.raises(StoreError, match="must have 1 and inf among them"):
         evidence_results.load(swept("[0.5, 1.0, 2.0]"))
 
@@ -176,11 +199,15 @@ def test_an_evidence_is_exported_and_drawn(straight: tuple[str, Path], tmp_path:
     _, path = straight
     rungs = len(evidence_results.load(path).rungs.values)
     for to, name in (("netcdf", "e.nc"), ("csv", "e.csv")):
-        done = CliRunner().invoke(cli.app, ["export", str(path), "--to", to, "--out", str(tmp_path / name)])
+        done = CliRunner().invoke(
+            cli.app, ["export", str(path), "--to", to, "--out", str(tmp_path / name)]
+        )
         assert done.exit_code == 0, done.output
     data = xarray.open_dataset(tmp_path / "e.nc", engine="h5netcdf")
     assert data.energy.dims == ("copy", "round", "rung") and data.sizes["rung"] == rungs
-    assert data.attrs["log_evidence"] == pytest.approx(evidence_results.load(path).log_evidence.mean)
+    assert data.attrs["log_evidence"] == pytest.approx(
+        evidence_results.load(path).log_evidence.mean
+    )
     assert len((tmp_path / "e.csv").read_text().splitlines()) == rungs + 1
     done = CliRunner().invoke(cli.app, ["plot", str(path), "--out", str(tmp_path)])
     assert done.exit_code == 0 and (tmp_path / "integrand.png").stat().st_size > 5000
@@ -189,9 +216,15 @@ def test_an_evidence_is_exported_and_drawn(straight: tuple[str, Path], tmp_path:
 @pytest.mark.parametrize(
     ("assignment", "message"),
     [
-        ("path.method=magic", r"path\.method: input should be 'temperature' or 'bridge', got 'magic'"),
+        (
+            "path.method=magic",
+            r"path\.method: input should be 'temperature' or 'bridge', got 'magic'",
+        ),
         ("path.num=2", r"path\.num: input should be greater than or equal to 3, got 2"),
-        ("ladder.num=9", r"unknown setting ladder\.num .*did you mean path\.num.*tempernet init evidence"),
+        (
+            "ladder.num=9",
+            r"unknown setting ladder\.num .*did you mean path\.num.*tempernet init evidence",
+        ),
         ("run.rounds=1", r"run\.rounds: input should be greater than or equal to 2"),
     ],
 )
@@ -203,7 +236,11 @@ def test_bad_settings_are_refused(assignment: str, message: str) -> None:
 def test_the_papers_protocol_has_the_papers_numbers_and_they_may_be_changed() -> None:
     said = config.resolve("evidence", protocol="paper")
     assert (said.path.num, said.run.burn_in, said.run.rounds) == (102, 100, 100)
-    assert (said.bridge.fit_burn_in, said.bridge.fit_rounds, said.bridge.tune_every) == (1000, 1000, 10)
+    assert (said.bridge.fit_burn_in, said.bridge.fit_rounds, said.bridge.tune_every) == (
+        1000,
+        1000,
+        10,
+    )
     assert said.dynamics.walls == "reject" and said.dynamics.num_steps == 100
     assert config.resolve("evidence", protocol="paper", assignments=["path.num=12"]).path.num == 12
     with pytest.raises(ConfigError, match="contradicts the protocol"):

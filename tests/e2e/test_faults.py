@@ -1,7 +1,7 @@
 """A run that is cut off anywhere goes on to the same bits, and damage is seen.
 
-The runs are small and in this process; a kill is an exception that nothing catches, raised inside a write. What was in
-memory is gone, what is on disk stays as it is.
+The runs are small and in this process; a kill is an exception that nothing catches, raised inside a
+write. What was in memory is gone, what is on disk stays as it is.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ import numpy as np
 import pytest
 from runs import assert_same, everything
 
-from tempernet import config, plots, results
-from tempernet.engine import Engine
+from tempernet import config
 from tempernet.errors import ConfigError, StoreError
+from tempernet.report import figures
+from tempernet.results import sweep as results
+from tempernet.runs.status import current, problems
 from tempernet.store import RunFolder, files, outcome
 from tempernet.tasks import sweep as sweep_module
 from tempernet.tasks.problem import Problem, make_engine, make_problem, temperatures_of
-from tempernet.tasks.status import current, problems
 from tempernet.tasks.sweep import Sweep
+from tempernet.tempering.engine import Engine
 
 SETTINGS = config.resolve(
     assignments=[
@@ -59,7 +61,9 @@ def parts() -> tuple[Problem, Engine]:
 
 
 @pytest.fixture
-def go_on(parts: tuple[Problem, Engine], monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], Sweep]:
+def go_on(
+    parts: tuple[Problem, Engine], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[Path], Sweep]:
     """Run or go on with the run at a path, in a new `Sweep` that shares what is compiled."""
     problem, engine = parts
 
@@ -89,7 +93,10 @@ def write_results(path: Path) -> None:
     outcome.write(
         path,
         results.document(found),
-        lambda: [*results.write_netcdf(found), *plots.save(plots.swaps_figure(found), path / "figures" / "swaps")],
+        lambda: [
+            *results.write_netcdf(found),
+            *figures.save(figures.swaps_figure(found), path / "figures" / "swaps"),
+        ],
     )
 
 
@@ -100,7 +107,9 @@ def no_hook() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def straight(parts: tuple[Problem, Engine], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+def straight(
+    parts: tuple[Problem, Engine], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, int]:
     """A run that nothing cuts off, and how many steps of writing it takes."""
     problem, engine = parts
     path = tmp_path_factory.mktemp("straight") / "run"
@@ -134,12 +143,16 @@ def kill_at(step: int) -> None:
 
 
 def states_of(run_fn: Callable[[Path], object], folder: Path) -> list[Path]:
-    """Copies of a run as it is on disk before each step of writing, those that differ: what a kill there leaves."""
+    """Copies of a run as it is on disk before each step of writing, those that differ: what a kill
+    there leaves.
+    """
     states: dict[str, Path] = {}
     run = folder / "run"
 
     def snapshot(*_: object) -> None:
-        content = [(str(f.relative_to(run)), f.read_bytes()) for f in sorted(run.rglob("*")) if f.is_file()]
+        content = [
+            (str(f.relative_to(run)), f.read_bytes()) for f in sorted(run.rglob("*")) if f.is_file()
+        ]
         state = files.sha256(repr(content).encode())
         if state not in states:
             states[state] = Path(shutil.copytree(run, folder / f"{len(states)}"))
@@ -154,7 +167,9 @@ def states_of(run_fn: Callable[[Path], object], folder: Path) -> list[Path]:
 def test_killed_at_a_step_of_writing(
     part: int, straight: tuple[Path, int], go_on: Callable[[Path], Sweep], tmp_path: Path
 ) -> None:
-    """Each part kills at a random moment of its twelfth of the run, and once more after it has gone on."""
+    """Each part kills at a random moment of its twelfth of the run, and once more after it has gone
+    on.
+    """
     path, steps = straight
     rng = np.random.default_rng(part)
     kill_at(int(rng.integers(steps * part // 12, steps * (part + 1) // 12)))
@@ -173,7 +188,9 @@ def test_killed_at_a_step_of_writing(
 def test_killed_at_every_step_of_writing(
     straight: tuple[Path, int], go_on: Callable[[Path], Sweep], tmp_path: Path
 ) -> None:
-    """What is on disk before each step is what a kill there leaves: every different state goes on to the same end."""
+    """What is on disk before each step is what a kill there leaves: every different state goes on
+    to the same end.
+    """
     states = states_of(go_on, tmp_path)
     assert len(states) > 0.5 * straight[1]
     for copy in states:
@@ -197,7 +214,8 @@ def test_a_write_that_fails_leaves_the_last_checkpoint(
 
     files.before_write = hook
     with pytest.raises(
-        StoreError, match="the disk is full: .* needs .* MB" if fault == "disk full" else "cannot write"
+        StoreError,
+        match="the disk is full: .* needs .* MB" if fault == "disk full" else "cannot write",
     ):
         go_on(tmp_path / "run")
     files.before_write = None
@@ -205,13 +223,23 @@ def test_a_write_that_fails_leaves_the_last_checkpoint(
     assert_same(tmp_path / "run", path)
 
 
-def test_more_rounds_later_are_the_same_as_at_once(straight: tuple[Path, int], go_on: Callable, tmp_path: Path) -> None:
-    shorter = SETTINGS.model_copy(update={"run": SETTINGS.run.model_copy(update={"rounds": 3, "keep": 0})})
+def test_more_rounds_later_are_the_same_as_at_once(
+    straight: tuple[Path, int], go_on: Callable, tmp_path: Path
+) -> None:
+    shorter = SETTINGS.model_copy(
+        update={"run": SETTINGS.run.model_copy(update={"rounds": 3, "keep": 0})}
+    )
     longer = SETTINGS.model_copy(update={"run": SETTINGS.run.model_copy(update={"keep": 0})})
     go_on(tmp_path / "run", shorter)
     go_on(tmp_path / "run", longer)
     found, wanted = everything(tmp_path / "run"), everything(straight[0])
-    for name in ("rounds.energy", "rounds.replica", "scores.test_loss", "end.ensemble", "end.step_sizes"):
+    for name in (
+        "rounds.energy",
+        "rounds.replica",
+        "scores.test_loss",
+        "end.ensemble",
+        "end.step_sizes",
+    ):
         assert np.array_equal(found[name], wanted[name]), name
 
 
@@ -222,14 +250,18 @@ def test_burn_in_may_grow_but_not_shrink(go_on: Callable, tmp_path: Path) -> Non
     assert any("burn-in grows from 8 to 12" in text for text in made.warnings)
     checkpoint, _ = RunFolder(tmp_path / "run").checkpoints.latest()
     # The run was at round 14 when its burn-in grew to 12; the scores of rounds 16 and 18 count.
-    assert checkpoint is not None and checkpoint.meta["round"] == 18 and checkpoint.meta["scores"] == 2
+    assert (
+        checkpoint is not None and checkpoint.meta["round"] == 18 and checkpoint.meta["scores"] == 2
+    )
     with pytest.raises(ConfigError, match="can only grow"):
         go_on(tmp_path / "run", SETTINGS)
 
 
 @pytest.fixture
 def others(straight: tuple[Path, int], go_on: Callable, tmp_path: Path) -> dict[str, Path]:
-    """Runs that files may come from: another seed, and the run itself before it was made longer; the run, longer."""
+    """Runs that files may come from: another seed, and the run itself before it was made longer;
+    the run, longer.
+    """
     for name, key, value in (("another run's", "seed", 6), ("an older state's", "rounds", 4)):
         run = SETTINGS.run.model_copy(update={key: value})
         go_on(tmp_path / name, SETTINGS.model_copy(update={"run": run}))
@@ -252,22 +284,30 @@ def _flipped(content: bytes) -> bytes:
 
 
 def kinds(path: Path) -> dict[str, Path]:
-    """One file of each kind that a run folder holds, the newest: the table grows by itself with new kinds."""
+    """One file of each kind that a run folder holds, the newest: the table grows by itself with new
+    kinds.
+    """
     found = {}
     for file in sorted(file for file in path.rglob("*") if file.is_file() and file.name != "lock"):
         stem = "".join(c for c in file.stem if not c.isdigit()).strip("-")
-        found[f"{file.parent.name if file.parent != path else ''}/{stem}{file.suffix}"] = file.relative_to(path)
+        found[f"{file.parent.name if file.parent != path else ''}/{stem}{file.suffix}"] = (
+            file.relative_to(path)
+        )
     return found
 
 
 def named_by(told: list[str], file: Path) -> bool:
-    """Whether a complaint says which file is wrong: by name, as the hash of another, or as the folder of its rows."""
+    """Whether a complaint says which file is wrong: by name, as the hash of another, or as the
+    folder of its rows.
+    """
     names = {".sha256": file.name, ".json": f"/{file.parent} has"}
     return any(str(file) in text or names.get(file.suffix, str(file)) in text for text in told)
 
 
 def go_on_or_refuse(copy: Path, path: Path, go_on: Callable[[Path], Sweep], kind: str) -> None:
-    """A run goes on to the same bits as the one at `path`, or not at all and with a reason; what is read is right."""
+    """A run goes on to the same bits as the one at `path`, or not at all and with a reason; what is
+    read is right.
+    """
     try:
         energy = results.load(copy).series.energy.values
     except StoreError as error:
@@ -287,7 +327,9 @@ def go_on_or_refuse(copy: Path, path: Path, go_on: Callable[[Path], Sweep], kind
 def test_damage_is_seen_and_recovered_from_or_refused(
     damage: str, straight: tuple[Path, int], go_on: Callable[[Path], Sweep], tmp_path: Path
 ) -> None:
-    """Every kind of file, damaged in every way: `check` names it, and a run goes on to the same bits or not at all."""
+    """Every kind of file, damaged in every way: `check` names it, and a run goes on to the same
+    bits or not at all.
+    """
     path, _ = straight
     assert len(kinds(path)) >= 15
     for number, (kind, file) in enumerate(kinds(path).items()):
@@ -298,8 +340,8 @@ def test_damage_is_seen_and_recovered_from_or_refused(
             with pytest.raises(StoreError, match="no run folder"):
                 RunFolder.open(copy)
             continue
-        # A run may not have told of itself yet, and a kill before the newest checkpoint was in place looks the same
-        # as its loss, which costs a round.
+        # A run may not have told of itself yet, and a kill before the newest checkpoint was in
+        # place looks the same as its loss, which costs a round.
         harmless = damage == "removed" and kind in ("/status.json", "checkpoints/.npz")
         assert named_by(problems(copy), file) or harmless, (kind, damage, problems(copy))
         current(copy)
@@ -310,7 +352,11 @@ def test_damage_is_seen_and_recovered_from_or_refused(
 
 @pytest.mark.parametrize("whose", ["another run's", "an older state's"])
 def test_a_file_of_another_run_or_time_is_seen_and_not_used(
-    whose: str, straight: tuple[Path, int], others: dict[str, Path], go_on: Callable[[Path], Sweep], tmp_path: Path
+    whose: str,
+    straight: tuple[Path, int],
+    others: dict[str, Path],
+    go_on: Callable[[Path], Sweep],
+    tmp_path: Path,
 ) -> None:
     path = straight[0] if whose == "another run's" else others["longer"]
     there = kinds(others[whose])
@@ -328,13 +374,21 @@ def test_a_file_of_another_run_or_time_is_seen_and_not_used(
         # An old heartbeat says when it was; nothing is made of it.
         harmless = kind == "/status.json" and whose == "an older state's"
         file = pairs[0][0]
-        assert harmless or named_by(problems(copy), file) or kind == "/provenance.json", (kind, problems(copy))
+        assert harmless or named_by(problems(copy), file) or kind == "/provenance.json", (
+            kind,
+            problems(copy),
+        )
         if kind == "/provenance.json":
             assert any("provenance.json" in text for text in problems(copy))
         seen.append(kind)
         current(copy)
         go_on_or_refuse(copy, path, go_on, kind)
-    assert {"/provenance.json", "/config.toml", "rounds/manifest.json", "checkpoint and hash"} < set(seen)
+    assert {
+        "/provenance.json",
+        "/config.toml",
+        "rounds/manifest.json",
+        "checkpoint and hash",
+    } < set(seen)
     assert len(seen) >= 12
 
 
@@ -350,7 +404,9 @@ def test_two_writers_are_one_too_many(straight: tuple[Path, int]) -> None:
     second.unlock()
 
 
-def test_other_data_are_refused(straight: tuple[Path, int], go_on: Callable, tmp_path: Path) -> None:
+def test_other_data_are_refused(
+    straight: tuple[Path, int], go_on: Callable, tmp_path: Path
+) -> None:
     shutil.copytree(straight[0], tmp_path / "run")
     noted = files.read_json(tmp_path / "run" / "provenance.json")
     noted["data"]["sha256"] = "0" * 64

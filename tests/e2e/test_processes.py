@@ -1,4 +1,5 @@
-"""Real processes that are killed, run out of disk, lose their folder, or are read and written to by others.
+"""Real processes that are killed, run out of disk, lose their folder, or are read and written to by
+others.
 
 However a run ends, `tempernet resume` brings it to the same bits as one that nothing happened to.
 """
@@ -19,10 +20,10 @@ import numpy as np
 import pytest
 from runs import PROGRAM, assert_same, command, options
 
-from tempernet import results
+from tempernet.results import sweep as results
+from tempernet.runs.status import current, problems
 from tempernet.store import RunFolder
 from tempernet.store.folder import LOG, is_run
-from tempernet.tasks.status import current, problems
 
 SETTINGS = (
     "data.size=4",
@@ -56,7 +57,9 @@ class Process:
 
     def __init__(self, *arguments: object, before: Sequence[str] = ()) -> None:
         given = [*before, PROGRAM, *map(str, arguments)]
-        self.popen = subprocess.Popen(given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.popen = subprocess.Popen(
+            given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
         self.lines: list[str] = []
         self.entered = {"start": time.monotonic()}
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -87,7 +90,9 @@ class Process:
         return PHASES.index(self.phase) >= PHASES.index(wanted)
 
     def reach_end_of_sampling(self, path: Path) -> None:
-        """Wait until the log says so once more: a run that is resumed after it has no line of progress."""
+        """Wait until the log says so once more: a run that is resumed after it has no line of
+        progress.
+        """
 
         def times() -> int:
             return (path / LOG).read_text().count(" finished [")
@@ -111,13 +116,18 @@ class Process:
 
     def complaint(self) -> str:
         """The one line that it ended with."""
-        own = [line for line in self.lines if line.startswith("tempernet: ") and "run folder" not in line]
+        own = [
+            line
+            for line in self.lines
+            if line.startswith("tempernet: ") and "run folder" not in line
+        ]
         assert len(own) == 1 and not any("Traceback" in line for line in self.lines), self.lines
         return own[0]
 
 
 def straight(path: Path, settings: Sequence[str]) -> Durations:
-    """A run that nothing happens to, and how long each of its phases takes once its programs are compiled.
+    """A run that nothing happens to, and how long each of its phases takes once its programs are
+    compiled.
 
     The run that compiles them is the brief one, beside it.
     """
@@ -147,8 +157,12 @@ Met = list[tuple[str, int]]
 """The phase in which the signal found a process at work, and how it ended."""
 
 
-def end_once(path: Path, settings: Sequence[str], phase: str, seconds: float, number: int) -> tuple[str, int] | None:
-    """Begin a run or go on with it, and end it so long after it has come to a phase; None if it was too late."""
+def end_once(
+    path: Path, settings: Sequence[str], phase: str, seconds: float, number: int
+) -> tuple[str, int] | None:
+    """Begin a run or go on with it, and end it so long after it has come to a phase; None if it was
+    too late.
+    """
     process = Process(*go_on(path, settings))
     if phase == "write":
         process.reach_end_of_sampling(path)
@@ -161,13 +175,17 @@ def end_once(path: Path, settings: Sequence[str], phase: str, seconds: float, nu
     if is_run(path):
         wrong = [text for text in problems(path) if "the run has finished" not in text]
         assert wrong == [], (phase, wrong)
-    # It may have come to its own end between the last look and a signal that it could not have survived.
+    # It may have come to its own end between the last look and a signal that it could not have
+    # survived.
     too_late = not at_work or (number == signal.SIGKILL and code == 0)
     return None if too_late else (found, code)
 
 
-def end_beginnings(reference: Path, kills: dict[str, int], number: int, durations: Durations) -> Met:
-    """End brief runs by a signal before their first round; begun again, or resumed, they come to the same end.
+def end_beginnings(
+    reference: Path, kills: dict[str, int], number: int, durations: Durations
+) -> Met:
+    """End brief runs by a signal before their first round; begun again, or resumed, they come to
+    the same end.
 
     A phase may be over before its line is read: it is then tried again, sooner.
     """
@@ -177,7 +195,9 @@ def end_beginnings(reference: Path, kills: dict[str, int], number: int, duration
     for phase, times in kills.items():
         late = 0
         while times and late < TRIES:
-            found = end_once(path, BRIEF, phase, rng.uniform(0, durations[phase] / (1 + late)), number)
+            found = end_once(
+                path, BRIEF, phase, rng.uniform(0, durations[phase] / (1 + late)), number
+            )
             met += [found] if found else []
             if found and found[0] == phase:
                 times -= 1
@@ -192,16 +212,26 @@ def end_beginnings(reference: Path, kills: dict[str, int], number: int, duration
 
 
 def end_rounds(
-    path: Path, reference: Path, kills: dict[str, int], number: int, settings: Sequence[str], durations: Durations
+    path: Path,
+    reference: Path,
+    kills: dict[str, int],
+    number: int,
+    settings: Sequence[str],
+    durations: Durations,
 ) -> Met:
-    """End one run by a signal again and again while it samples and writes, and let it come to its end."""
+    """End one run by a signal again and again while it samples and writes, and let it come to its
+    end.
+    """
     rng = np.random.default_rng(number)
     met = []
     for phase, times in kills.items():
         for _ in range(times):
-            # Rounds that were done stay done, so the signals of a phase share its time between them.
+            # Rounds that were done stay done, so the signals of a phase share its time between
+            # them.
             share = 1.0 if phase == "write" else 1 / times
-            met.append(end_once(path, settings, phase, rng.uniform(0, share * durations[phase]), number))
+            met.append(
+                end_once(path, settings, phase, rng.uniform(0, share * durations[phase]), number)
+            )
     finish(path, settings, reference)
     return [found for found in met if found]
 
@@ -212,13 +242,19 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Durations]:
     return path, straight(path, SHORT)
 
 
-def test_killed_and_terminated_at_random_moments(short: tuple[Path, Durations], tmp_path: Path) -> None:
+def test_killed_and_terminated_at_random_moments(
+    short: tuple[Path, Durations], tmp_path: Path
+) -> None:
     path, durations = short
     begun = end_beginnings(path.with_name("brief"), {"tune": 1}, signal.SIGKILL, durations)
-    killed = end_rounds(tmp_path / "killed", path, {"burn-in": 1, "sample": 1}, signal.SIGKILL, SHORT, durations)
+    killed = end_rounds(
+        tmp_path / "killed", path, {"burn-in": 1, "sample": 1}, signal.SIGKILL, SHORT, durations
+    )
     assert ("tune", -9) in begun and {code for _, code in begun} == {-9}
     assert [code for _, code in killed] == [-9, -9]
-    stopped = end_rounds(tmp_path / "stopped", path, {"burn-in": 1}, signal.SIGTERM, SHORT, durations)
+    stopped = end_rounds(
+        tmp_path / "stopped", path, {"burn-in": 1}, signal.SIGTERM, SHORT, durations
+    )
     assert [code for _, code in stopped] == [6]
 
 
@@ -235,10 +271,13 @@ def test_ended_at_more_than_fifty_random_moments(number: int, tmp_path: Path) ->
     counts = {phase: sum(found == phase for found, _ in met) for phase in PHASES}
     print(f"\nsignal {number} met {len(met)} processes at work: {counts}")
     assert len(met) >= 50 and min(counts.values()) >= 2
-    # SIGTERM before the command listens ends it as it would any; after the last round, results are still written.
+    # SIGTERM before the command listens ends it as it would any; after the last round, results are
+    # still written.
     assert {code for _, code in met} <= ({-9} if number == signal.SIGKILL else {-15, 6, 0})
     assert all(phase == "write" for phase, code in met if code == 0)
-    ends = [json.loads((tmp_path / name / "results.json").read_text()) for name in ("straight", "run")]
+    ends = [
+        json.loads((tmp_path / name / "results.json").read_text()) for name in ("straight", "run")
+    ]
     assert ends[0]["temperatures"] == ends[1]["temperatures"]
 
 
@@ -250,7 +289,10 @@ def test_a_disk_that_fills_up(short: tuple[Path, Durations], tmp_path: Path) -> 
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=3m", "tempernet", str(disk)], capture_output=True, text=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=3m", "tempernet", str(disk)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if mounted.returncode:
         pytest.skip(f"a small file system needs the right to mount one: {mounted.stderr.strip()}")
@@ -265,7 +307,10 @@ def test_a_disk_that_fills_up(short: tuple[Path, Durations], tmp_path: Path) -> 
                 except OSError:
                     size //= 2
         assert process.end() == 5
-        assert "the disk is full: " in process.complaint() and " MB; free some space" in process.complaint()
+        assert (
+            "the disk is full: " in process.complaint()
+            and " MB; free some space" in process.complaint()
+        )
         assert problems(disk / "run") == []
         (disk / "filler").unlink()
         assert command("resume", disk / "run", "--quiet").returncode == 0
@@ -276,21 +321,33 @@ def test_a_disk_that_fills_up(short: tuple[Path, Durations], tmp_path: Path) -> 
 
 def under(statements: str) -> list[str]:
     """A command that does something to its process and then becomes the one it is given."""
-    return [sys.executable, "-c", f"import os, sys; {statements}; os.execv(sys.argv[1], sys.argv[1:])"]
+    return [
+        sys.executable,
+        "-c",
+        f"import os, sys; {statements}; os.execv(sys.argv[1], sys.argv[1:])",
+    ]
 
 
 @pytest.mark.slow
 def test_a_file_that_may_not_grow(short: tuple[Path, Durations], tmp_path: Path) -> None:
-    """A limit on the size of files, larger than a checkpoint and smaller than the last chunk of records."""
+    """A limit on the size of files, larger than a checkpoint and smaller than the last chunk of
+    records.
+    """
     sizes = {
-        kind: max(file.stat().st_size for file in (short[0] / kind).glob("*.npz")) for kind in ("rounds", "checkpoints")
+        kind: max(file.stat().st_size for file in (short[0] / kind).glob("*.npz"))
+        for kind in ("rounds", "checkpoints")
     }
     assert sizes["rounds"] > 1.2 * sizes["checkpoints"]
     limit = (sizes["rounds"] + sizes["checkpoints"]) // 2
-    limited = under(f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))")
+    limited = under(
+        f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))"
+    )
     process = Process("sweep", "--out", tmp_path / "run", *options(NO_FIGURES), before=limited)
     assert process.end() == 5
-    assert "limit on the size of a file" in process.complaint() and "rounds-00000000" in process.complaint()
+    assert (
+        "limit on the size of a file" in process.complaint()
+        and "rounds-00000000" in process.complaint()
+    )
     assert problems(tmp_path / "run") == []
     newest, _ = RunFolder(tmp_path / "run").checkpoints.latest()
     assert newest is not None and newest.meta["round"] > 0
@@ -312,7 +369,11 @@ def test_a_folder_that_becomes_read_only(short: tuple[Path, Durations], tmp_path
         assert process.end() == 5
         assert "Permission denied; check the folder and its permissions" in process.complaint()
         again = command("resume", run, "--quiet", before=obedient)
-        assert again.returncode == 5 and len(again.stderr.splitlines()) == 1 and "Permission denied" in again.stderr
+        assert (
+            again.returncode == 5
+            and len(again.stderr.splitlines()) == 1
+            and "Permission denied" in again.stderr
+        )
         assert problems(run) == []
     finally:
         for folder in folders:
@@ -321,7 +382,9 @@ def test_a_folder_that_becomes_read_only(short: tuple[Path, Durations], tmp_path
     assert_same(run, short[0])
 
 
-def test_a_folder_that_vanishes_and_comes_back(short: tuple[Path, Durations], tmp_path: Path) -> None:
+def test_a_folder_that_vanishes_and_comes_back(
+    short: tuple[Path, Durations], tmp_path: Path
+) -> None:
     run, away = tmp_path / "run", tmp_path / "away"
     process = Process("sweep", "--out", run, *options(NO_FIGURES))
     assert process.reach("sample")
@@ -374,7 +437,11 @@ def poll(run: Path, seconds: float) -> None:
     folder.write_settings(settings.model_copy(update={"output": often}))
     writer = Process("resume", run, *FOREVER)
     assert writer.reach("sample")
-    for reading in (["status", run, "--json"], ["export", run, "--out", run.parent / "t.nc"], ["check", run]):
+    for reading in (
+        ["status", run, "--json"],
+        ["export", run, "--out", run.parent / "t.nc"],
+        ["check", run],
+    ):
         read = command(*reading)
         assert read.returncode == 0 and read.stderr == "", (reading, read)
     times, first, began = 0, folder.records.length("rounds"), time.monotonic()
@@ -385,11 +452,15 @@ def poll(run: Path, seconds: float) -> None:
     rounds = folder.records.length("rounds") - first
     writer.popen.send_signal(signal.SIGTERM)
     assert writer.end() == 6 and problems(run) == []
-    print(f"\nread {times} times in {time.monotonic() - began:.0f} s while {rounds} rounds were written")
+    print(
+        f"\nread {times} times in {time.monotonic() - began:.0f} s while {rounds} rounds were written"
+    )
     assert rounds >= 5
 
 
-def test_readers_and_a_writer_do_not_disturb_each_other(short: tuple[Path, Durations], tmp_path: Path) -> None:
+def test_readers_and_a_writer_do_not_disturb_each_other(
+    short: tuple[Path, Durations], tmp_path: Path
+) -> None:
     poll(shutil.copytree(short[0], tmp_path / "run"), 4)
 
 

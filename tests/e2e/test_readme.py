@@ -13,7 +13,10 @@ def test_ten_lines_run_and_print_a_line_a_temperature(capsys: pytest.CaptureFixt
     assert block is not None
     code = block[1]
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
-    for old, new in (("n_train=500", "n_train=50"), ("rounds=20, burn_in=20", "rounds=2, burn_in=2, score_every=1")):
+    for old, new in (
+        ("n_train=500", "n_train=50"),
+        ("rounds=20, burn_in=20", "rounds=2, burn_in=2, score_every=1"),
+    ):
         assert old in code
         code = code.replace(old, new)
     code = code.replace(
@@ -23,4 +26,7 @@ def test_ten_lines_run_and_print_a_line_a_temperature(capsys: pytest.CaptureFixt
     exec(compile(code, str(README), "exec"), {})
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 7
-    assert all(re.match(r"T = +[\d.]+   train [\d.]+ ± [\d.]+   test [\d.]+ ± [\d.]+", line) for line in lines), lines
+    assert all(
+        re.match(r"T = +[\d.]+   train [\d.]+ ± [\d.]+   test [\d.]+ ± [\d.]+", line)
+        for line in lines
+    ), lines

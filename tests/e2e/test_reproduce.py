@@ -1,4 +1,6 @@
-"""`reproduce` as a person runs it: a whole study at the scale of a smoke test, stopped, killed, resumed, misused."""
+"""`reproduce` as a person runs it: a whole study at the scale of a smoke test, stopped, killed,
+resumed, misused.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,11 @@ from pathlib import Path
 import pytest
 from runs import PROGRAM, assert_same, command, here
 
-from tempernet.claims import UNDECIDED, VERDICTS, judge_all
+from tempernet.paper.claims import UNDECIDED, VERDICTS, judge_all
+from tempernet.paper.study import RUNS, Study, steps_of
+from tempernet.runs.status import problems
 from tempernet.store import files
 from tempernet.store.folder import PROVENANCE, RESULTS, STUDY
-from tempernet.tasks.reproduce import RUNS, Study, steps_of
-from tempernet.tasks.status import problems
 
 STEPS = [step.name for step in steps_of("smoke")]
 FEW = "widths-m1-default,m3-d50-default,optimise-m3-d50-default"
@@ -33,9 +35,13 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def interrupted(path: Path, number: int, *, at: str) -> tuple[int, str]:
-    """Begin a few steps and send a signal once a line of progress says so; the exit code, and what was said."""
+    """Begin a few steps and send a signal once a line of progress says so; the exit code, and what
+    was said.
+    """
     given = [PROGRAM, "reproduce", "--out", str(path), "--scale", "smoke", "--only", FEW]
-    with subprocess.Popen(given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         said = []
         for line in process.stderr:
@@ -57,12 +63,17 @@ def test_the_whole_study_makes_every_run_figure_and_row(study: Path) -> None:
     page = (study / "report.md").read_text()
     for name in ("fig1", "fig2", "fig3", "fig4", "heat-capacity", "swaps", "evidences"):
         assert f"(figures/{name}" in page, name
-    assert (study / "report.html").read_text().count("data:image/png;base64,") == page.count("](figures/")
+    assert (study / "report.html").read_text().count("data:image/png;base64,") == page.count(
+        "](figures/"
+    )
     claims = files.read_json(study / "claims.json")["claims"]
     assert [claim["name"] for claim in claims] == [claim.name for claim in judge_all({})]
-    # Every number was made by a run, and none of these tiny networks decides anything about the paper's.
+    # Every number was made by a run, and none of these tiny networks decides anything about the
+    # paper's.
     assert all("no run" not in (claim["protocol"], claim["ours"]) for claim in claims)
-    assert {claim["verdict"] for claim in claims if "floor 1.46" not in claim["name"]} == {UNDECIDED}
+    assert {claim["verdict"] for claim in claims if "floor 1.46" not in claim["name"]} == {
+        UNDECIDED
+    }
     assert {claim["verdict"] for claim in claims} <= set(VERDICTS)
 
 
@@ -118,7 +129,9 @@ def test_a_study_that_was_stopped_goes_on_to_the_same_result(
 
 
 def test_time_that_is_up_stops_a_study(tmp_path: Path) -> None:
-    done = command("reproduce", "--out", tmp_path / "s", "--scale", "smoke", "--max-time", "1s", "--only", FEW)
+    done = command(
+        "reproduce", "--out", tmp_path / "s", "--scale", "smoke", "--max-time", "1s", "--only", FEW
+    )
     assert done.returncode == 6, done.stderr
     assert "go on with: tempernet reproduce --out" in done.stderr
 
@@ -181,7 +194,9 @@ def test_a_run_made_longer_by_itself_is_read_as_it_is(study: Path) -> None:
     assert files.read_json(run / PROVENANCE)["restarts"]
 
 
-def test_a_step_that_fails_leaves_the_others_to_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_fails_leaves_the_others_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tempernet.errors import NumericsError
     from tempernet.tasks.optimise import Optimise
 

@@ -1,4 +1,6 @@
-"""Long runs: memory, open files and the number of files stay where they are, and a checkpoint costs next to nothing."""
+"""Long runs: memory, open files and the number of files stay where they are, and a checkpoint costs
+next to nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,11 @@ from test_processes import SETTINGS, Process
 
 from tempernet import config
 from tempernet.errors import StoreError
+from tempernet.runs.status import problems
 from tempernet.store import Checkpoints, Records, RunFolder, files
 from tempernet.store.folder import STATUS
 from tempernet.store.records import FULL
 from tempernet.tasks.problem import make_problem
-from tempernet.tasks.status import problems
 from tempernet.tasks.sweep import Sweep
 
 pytestmark = pytest.mark.slow
@@ -31,7 +33,9 @@ CHECKPOINT_SHARE = 0.02
 
 
 def vitals(pid: int, path: Path) -> tuple[int, float, int, int] | None:
-    """(round, MB of memory, open files, files in the folder) of a process that samples; None in other phases."""
+    """(round, MB of memory, open files, files in the folder) of a process that samples; None in
+    other phases.
+    """
     try:
         told = files.read_json(path / STATUS)
         pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
@@ -41,12 +45,21 @@ def vitals(pid: int, path: Path) -> tuple[int, float, int, int] | None:
     # A process that has ended has neither until its parent takes note.
     if told["phase"] != "sample" or not pages or not handles:
         return None
-    return told["done"], pages * os.sysconf("SC_PAGE_SIZE") / 1e6, handles, sum(1 for _ in path.rglob("*.*"))
+    return (
+        told["done"],
+        pages * os.sysconf("SC_PAGE_SIZE") / 1e6,
+        handles,
+        sum(1 for _ in path.rglob("*.*")),
+    )
 
 
 def test_thousands_of_rounds(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    quick = [text for text in SETTINGS if not text.startswith(("dynamics.", "output.", "run.score_every"))]
+    quick = [
+        text
+        for text in SETTINGS
+        if not text.startswith(("dynamics.", "output.", "run.score_every"))
+    ]
     longer = [
         *quick,
         "dynamics.num_steps=5",
@@ -68,24 +81,33 @@ def test_thousands_of_rounds(tmp_path: Path) -> None:
     first, late = rounds < ROUNDS / 24, rounds > 3 * ROUNDS / 4
     early = (rounds > ROUNDS / 2) & ~late
     assert min(part.sum() for part in (first, early, late)) >= 3, rounds
-    growth, filling = (float(np.median(memory[late]) - np.median(memory[part])) for part in (early, first))
+    growth, filling = (
+        float(np.median(memory[late]) - np.median(memory[part])) for part in (early, first)
+    )
     print(
         f"\n{ROUNDS} rounds: {np.median(memory[late]):.1f} MB, {growth:+.1f} MB in the second half, {filling:+.1f} MB "
         f"since the first thousand; {int(handles.min())} to {int(handles.max())} open files; "
         f"{int(entries[first].max())} files at first, {int(entries[early].min())} to {int(entries[early].max())} after "
         f"half of them, {int(entries[late].min())} to {int(entries[late].max())} at last"
     )
-    # Half a run's records would be 5 MB if they stayed in memory; now and then there is a step of one or two.
+    # Half a run's records would be 5 MB if they stayed in memory; now and then there is a step of
+    # one or two.
     assert growth < 4
     # A chunk is in memory a few times when it grows.
     assert filling < 8 * FULL / 1e6
     assert np.median(handles[late]) <= np.median(handles[early]) + 1
-    # A write in progress and files that a reader may be at come and go; four megabytes of records are a file.
-    assert np.median(entries[late]) <= np.median(entries[early]) + 2 and entries.max() <= entries[first].max() + 12
+    # A write in progress and files that a reader may be at come and go; four megabytes of records
+    # are a file.
+    assert (
+        np.median(entries[late]) <= np.median(entries[early]) + 2
+        and entries.max() <= entries[first].max() + 12
+    )
 
 
 def test_a_checkpoint_costs_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The paper's network, 112 replicas: what the store takes for a checkpoint, against the time between two."""
+    """The paper's network, 112 replicas: what the store takes for a checkpoint, against the time
+    between two.
+    """
     settings = config.resolve(
         assignments=[
             "network.name=M3",

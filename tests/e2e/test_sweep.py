@@ -16,11 +16,12 @@ import xarray
 from PIL import Image
 from runs import PROGRAM, command, options
 
-from tempernet import cli, config
-from tempernet.engine import Engine
-from tempernet.flow import sides_kept
-from tempernet.memory import remembered, times_forgotten
+from tempernet import config
+from tempernet.cli import app as cli
+from tempernet.diagnostics.flow import sides_kept
+from tempernet.diagnostics.memory import remembered, times_forgotten
 from tempernet.store import RunFolder
+from tempernet.tempering.engine import Engine
 
 SMALL = (
     "data.size=4",
@@ -64,7 +65,13 @@ def test_a_sweep_prints_table_best_temperature_and_verdict(finished: Run) -> Non
     assert "16-4-10 on 50 images of mnist16, default protocol" in lines[0]
     table = [line.split() for line in lines if line.strip()[:1].isdigit() and "(" in line]
     assert len(table) == 5 and float(table[0][0]) == 0.5 and float(table[-1][0]) == 8.0
-    for wanted in ("best temperature", "at T = 1", "at the lowest T", "uninformed classifier", "verdict:"):
+    for wanted in (
+        "best temperature",
+        "at T = 1",
+        "at the lowest T",
+        "uninformed classifier",
+        "verdict:",
+    ):
         assert any(wanted in line for line in lines), wanted
     assert str(folder / "results.json") in done.stdout
 
@@ -79,7 +86,14 @@ def test_progress_without_a_terminal_is_plain_lines(finished: Run) -> None:
 
 def test_the_folder_holds_what_it_should(finished: Run) -> None:
     folder, _ = finished
-    for name in ("config.toml", "provenance.json", "status.json", "log.txt", "results.json", "results.nc"):
+    for name in (
+        "config.toml",
+        "provenance.json",
+        "status.json",
+        "log.txt",
+        "results.json",
+        "results.nc",
+    ):
         assert (folder / name).stat().st_size > 0
     assert RunFolder(folder).settings.run.seed == 7
     pictures = sorted((folder / "figures").glob("*.png"))
@@ -97,9 +111,17 @@ def test_results_agree_with_what_was_recorded(finished: Run) -> None:
     with xarray.open_datatree(folder / "results.nc") as tree:
         series = tree.to_dataset().load()
     assert series.energy.dims == ("copy", "round", "temperature")
-    assert dict(series.sizes) | {"copy": 2, "round": 24, "temperature": 5, "score": 12, "kept": 3} == dict(series.sizes)
+    assert dict(series.sizes) | {
+        "copy": 2,
+        "round": 24,
+        "temperature": 5,
+        "score": 12,
+        "kept": 3,
+    } == dict(series.sizes)
     means = series.energy.mean(("copy", "round")).values / 50
-    np.testing.assert_allclose([row["train_loss"] for row in results["temperatures"]], means, rtol=1e-6)
+    np.testing.assert_allclose(
+        [row["train_loss"] for row in results["temperatures"]], means, rtol=1e-6
+    )
     losses = series.validation_loss.mean(("copy", "score")).values
     assert results["best_temperature"]["rung"] == int(losses.argmin())
     # Every rung has all five replicas in turn or some of them, never one twice in a round.
@@ -123,7 +145,10 @@ def test_replicas_are_followed_by_what_is_kept(finished: Run) -> None:
     parts = [["leaf0", "leaf1"], ["leaf2", "leaf3"], ["predictions"]]
     shape = kept["replica"].shape
     shares = [
-        remembered(np.concatenate([kept[name].reshape(*shape, -1) for name in names], axis=-1), kept["replica"])
+        remembered(
+            np.concatenate([kept[name].reshape(*shape, -1) for name in names], axis=-1),
+            kept["replica"],
+        )
         for names in parts
     ]
     np.testing.assert_allclose(told, times_forgotten(np.max(shares, axis=0), 8, 24), rtol=1e-6)
@@ -197,16 +222,23 @@ def test_plan_says_what_it_takes(finished: Run) -> None:
 
 @pytest.mark.slow
 def test_planned_time_is_within_a_factor_of_two(tmp_path: Path) -> None:
-    longer = small("network.name=16-32-32-10", "data.n_train=500", "dynamics.num_steps=100", "run.rounds=200")
+    longer = small(
+        "network.name=16-32-32-10", "data.n_train=500", "dynamics.num_steps=100", "run.rounds=200"
+    )
     plan = json.loads(command("plan", "--json", *longer).stdout)
     began = time.monotonic()
-    assert command("sweep", "--quiet", "--out", tmp_path / "run", *longer, timeout=1200).returncode == 0
+    assert (
+        command("sweep", "--quiet", "--out", tmp_path / "run", *longer, timeout=1200).returncode
+        == 0
+    )
     took = time.monotonic() - began
     assert 0.5 < plan["seconds"] / took < 2, (plan["seconds"], took)
 
 
 @pytest.mark.parametrize("name", config.PRESETS)
-def test_every_preset_plans(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_preset_plans(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(Engine, "_measured_tile", lambda engine: 8)
     monkeypatch.setattr(sys, "argv", ["tempernet", "plan", "--preset", name])
     with pytest.raises(SystemExit) as ended:
@@ -214,7 +246,10 @@ def test_every_preset_plans(name: str, monkeypatch: pytest.MonkeyPatch, capsys: 
     out, err = capsys.readouterr()
     assert ended.value.code == 0, err
     settings = config.resolve(preset=name)
-    assert f"{settings.run.copies * settings.ladder.num} ({settings.run.copies} copies of {settings.ladder.num}" in out
+    assert (
+        f"{settings.run.copies * settings.ladder.num} ({settings.run.copies} copies of {settings.ladder.num}"
+        in out
+    )
     for word in ("protocol", "network", "gradients", "memory", "disk", "time here"):
         assert word in out
 
@@ -233,7 +268,15 @@ def test_own_data(tmp_path: Path) -> None:
     own = [s for s in SMALL if not s.startswith(("data.", "network."))]
     given = options((*own, "output.figures=false"))
     done = command(
-        "sweep", "--data", tmp_path / "mine.npz", "--network", "6-3-3", "--out", tmp_path / "run", "--json", *given
+        "sweep",
+        "--data",
+        tmp_path / "mine.npz",
+        "--network",
+        "6-3-3",
+        "--out",
+        tmp_path / "run",
+        "--json",
+        *given,
     )
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)
@@ -258,7 +301,11 @@ def nonsense(folder: Path) -> dict[str, tuple[list[str], int, str]]:
         "no assignment": ([*run, "--set", "ladder.num"], 2, "key=value"),
         "no such settings": ([*run, str(folder / "none.toml")], 2, "none.toml"),
         "no TOML": ([*run, str(folder / "file")], 2, "TOML"),
-        "contradiction": ([*run, "--protocol", "paper", "--set", "dynamics.walls=reflect"], 2, "contradicts"),
+        "contradiction": (
+            [*run, "--protocol", "paper", "--set", "dynamics.walls=reflect"],
+            2,
+            "contradicts",
+        ),
         "unsorted ladder": (
             [*run, "--set", "ladder.kind=listed", "--set", "ladder.temperatures=[2,1]"],
             2,
@@ -271,7 +318,11 @@ def nonsense(folder: Path) -> dict[str, tuple[list[str], int, str]]:
         "too many images": ([*run, "--set", "data.n_train=60000"], 3, "n_train"),
         "no such data": ([*run, "--data", str(folder / "none.npz")], 3, "none.npz"),
         "damaged data": ([*run, "--data", str(folder / "bad.npz")], 3, "bad.npz"),
-        "bad labels": ([*run, "--data", str(folder / "labels.npz"), "--network", "2-2"], 3, "labels"),
+        "bad labels": (
+            [*run, "--data", str(folder / "labels.npz"), "--network", "2-2"],
+            3,
+            "labels",
+        ),
         "NaN pixels": ([*run, "--data", str(folder / "nan.npz"), "--network", "2-2"], 3, "nan"),
         "non-empty folder": (["sweep", "--out", str(folder / "full")], 5, "not empty"),
         "folder that is a file": (["sweep", "--out", str(folder / "file")], 5, "folder"),

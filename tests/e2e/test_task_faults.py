@@ -1,6 +1,8 @@
-"""A cooling, an optimisation or an evidence that is cut off anywhere goes on to the same bits, and damage is seen.
+"""A cooling, an optimisation or an evidence that is cut off anywhere goes on to the same bits, and
+damage is seen.
 
-As `test_faults` does for a sweep: in this process, a kill being an exception inside a write that nothing catches.
+As `test_faults` does for a sweep: in this process, a kill being an exception inside a write that
+nothing catches.
 """
 
 from __future__ import annotations
@@ -16,10 +18,13 @@ import pytest
 from runs import assert_same, everything
 from test_faults import DAMAGE, Killed, kill_at, kinds, named_by, states_of
 
-from tempernet import annealed, config, evidence_results, optimised
-from tempernet.engine import Engine
+from tempernet import config
 from tempernet.errors import Stopped, StoreError
-from tempernet.paths import Path as Rungs
+from tempernet.paths.path import Path as Rungs
+from tempernet.results import anneal as annealed
+from tempernet.results import evidence as evidence_results
+from tempernet.results import optimise as optimised
+from tempernet.runs.status import current, problems
 from tempernet.store import RunFolder, files, outcome
 from tempernet.tasks import anneal as anneal_module
 from tempernet.tasks import evidence as evidence_module
@@ -29,7 +34,7 @@ from tempernet.tasks.base import Progress, Task
 from tempernet.tasks.evidence import evidence_task
 from tempernet.tasks.optimise import Optimise, free_engine
 from tempernet.tasks.problem import make_engine, make_problem
-from tempernet.tasks.status import current, problems
+from tempernet.tempering.engine import Engine
 
 PROBLEM = [
     "data.n_train=20",
@@ -85,7 +90,9 @@ GoFn = Callable[..., Task]
 
 
 class Straight(NamedTuple):
-    """A run that nothing cut off, how many steps of writing it took, and what goes on with another one."""
+    """A run that nothing cut off, how many steps of writing it took, and what goes on with another
+    one.
+    """
 
     path: Path
     steps: int
@@ -93,13 +100,20 @@ class Straight(NamedTuple):
 
 
 def sharing() -> Callable[..., Engine]:
-    """Makes engines as the tasks do, but the same one again for the same rungs: it need not be compiled again."""
+    """Makes engines as the tasks do, but the same one again for the same rungs: it need not be
+    compiled again.
+    """
     made: dict[str, Engine] = {}
 
-    def make(settings: Any, problem: Any, rungs: Rungs, tile: int | None = None, **options: Any) -> Engine:
+    def make(
+        settings: Any, problem: Any, rungs: Rungs, tile: int | None = None, **options: Any
+    ) -> Engine:
         # A bridge's quadratic is known by what is drawn from it, or is the copies' own.
         drawn = rungs.draw_fn(jax.random.key(0)) if rungs.draw_fn else ()
-        leaves = [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves((rungs.values, drawn, rungs.of_copies))]
+        leaves = [
+            np.asarray(leaf).tobytes()
+            for leaf in jax.tree.leaves((rungs.values, drawn, rungs.of_copies))
+        ]
         what = repr((rungs.terms, leaves, sorted(options.items())))
         if what not in made:
             made[what] = make_engine(settings, problem, rungs, tile or 3, **options)
@@ -109,7 +123,9 @@ def sharing() -> Callable[..., Engine]:
 
 
 @pytest.fixture(scope="module", params=list(ASSIGNMENTS))
-def straight(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Straight]:
+def straight(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Straight]:
     """All runs of a kind share their engines."""
     path = tmp_path_factory.mktemp("straight")
     rng = np.random.default_rng(0)
@@ -164,14 +180,18 @@ def test_the_runs_have_something_to_lose(straight: Straight) -> None:
     elif "rounds.replica" in found:
         assert found["rounds.energy"].shape == (4 + 6, 2, 4)
     elif "test.chosen_loss" in found:
-        assert found["rounds.energy"].shape == (21, 4) and found["scores.validation_loss"].shape == (6, 4)
+        assert found["rounds.energy"].shape == (21, 4) and found[
+            "scores.validation_loss"
+        ].shape == (6, 4)
     else:
         assert len(found["kept.number"]) == 4 < len(found["starts.energy"]) <= 17
 
 
 @pytest.mark.parametrize("part", range(6))
 def test_killed_at_a_step_of_writing(part: int, straight: Straight, tmp_path: Path) -> None:
-    """Each part kills at a random moment of its sixth of the run, and once more after it has gone on."""
+    """Each part kills at a random moment of its sixth of the run, and once more after it has gone
+    on.
+    """
     rng = np.random.default_rng(part)
     kill_at(int(rng.integers(straight.steps * part // 6, straight.steps * (part + 1) // 6)))
     with pytest.raises(Killed):
@@ -187,7 +207,9 @@ def test_killed_at_a_step_of_writing(part: int, straight: Straight, tmp_path: Pa
 
 @pytest.mark.slow
 def test_killed_at_every_step_of_writing(straight: Straight, tmp_path: Path) -> None:
-    """What is on disk before each step is what a kill there leaves: every different state goes on to the same end."""
+    """What is on disk before each step is what a kill there leaves: every different state goes on
+    to the same end.
+    """
     states = states_of(straight.go, tmp_path)
     assert len(states) > 0.5 * straight.steps
     for copy in states:
@@ -218,8 +240,12 @@ def test_stopped_again_and_again(straight: Straight, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_damage_is_seen_and_recovered_from_or_refused(damage: str, straight: Straight, tmp_path: Path) -> None:
-    """Every kind of file, damaged in every way: `check` names it, and a run goes on to the same bits or not at all."""
+def test_damage_is_seen_and_recovered_from_or_refused(
+    damage: str, straight: Straight, tmp_path: Path
+) -> None:
+    """Every kind of file, damaged in every way: `check` names it, and a run goes on to the same
+    bits or not at all.
+    """
     for number, (kind, file) in enumerate(kinds(straight.path).items()):
         copy = tmp_path / str(number)
         shutil.copytree(straight.path, copy)

@@ -1,9 +1,9 @@
 """Does a kernel leave a known density unchanged? Exact draws in, and exact draws must come out.
 
-A `Case` is a product of equal one-dimensional densities exp(-u(y)/T) prior(y) in coordinates y, possibly a rotation
-of the weights, so its distribution function F_T is a sum on a fine grid. Every copy of the ladder starts from
-exact draws, one at each temperature, and runs a few rounds; F_T of what comes out must be uniform, copies are
-independent, and chi-square tells.
+A `Case` is a product of equal one-dimensional densities exp(-u(y)/T) prior(y) in coordinates y,
+possibly a rotation of the weights, so its distribution function F_T is a sum on a fine grid. Every
+copy of the ladder starts from exact draws, one at each temperature, and runs a few rounds; F_T of
+what comes out must be uniform, copies are independent, and chi-square tells.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,14 +16,16 @@ import numpy as np
 from scipy import stats
 
 import tempernet as tn
-from tempernet.engine import Engine
+from tempernet.tempering.engine import Engine
 
 TEMPERATURES = (0.5, 1.0, 3.0, np.inf)
 
 
 @dataclass(frozen=True)
 class Case:
-    """E(w) = sum_i u(y_i), y = Q w, with a box |w_i| < width (Q = 1) or a normal prior of std `width`."""
+    """E(w) = sum_i u(y_i), y = Q w, with a box |w_i| < width (Q = 1) or a normal prior of std
+    `width`.
+    """
 
     name: str
     energy: Callable[[Any], Any]
@@ -50,7 +52,9 @@ class Case:
         cumulative = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
         return grid, cumulative / cumulative[-1]
 
-    def draws(self, rng: np.random.Generator, copies: int, temperatures: Sequence[float]) -> np.ndarray:
+    def draws(
+        self, rng: np.random.Generator, copies: int, temperatures: Sequence[float]
+    ) -> np.ndarray:
         """Exact draws of the weights: (copies * K, dims)."""
         columns = []
         for temperature in temperatures:
@@ -74,11 +78,18 @@ def rotation(angle: float) -> np.ndarray:
 
 
 GAUSSIAN_IN_GAUSSIAN = Case(
-    "Gaussian, Gaussian prior", lambda y: 1.5 * (y - 0.4) ** 2, False, 0.8, 0.45, rotation=rotation(0.7)
+    "Gaussian, Gaussian prior",
+    lambda y: 1.5 * (y - 0.4) ** 2,
+    False,
+    0.8,
+    0.45,
+    rotation=rotation(0.7),
 )
 GAUSSIAN_IN_BOX = Case("truncated Gaussian", lambda y: 2.0 * (y - 0.5) ** 2, True, 0.9, 0.45)
 WELLS_IN_BOX = Case("double well in a box", lambda y: 3.0 * (y**2 - 0.5) ** 2, True, 1.3, 0.22)
-WELLS_IN_GAUSSIAN = Case("double well, Gaussian prior", lambda y: 3.0 * (y**2 - 0.5) ** 2, False, 1.1, 0.22)
+WELLS_IN_GAUSSIAN = Case(
+    "double well, Gaussian prior", lambda y: 3.0 * (y**2 - 0.5) ** 2, False, 1.1, 0.22
+)
 CASES = (GAUSSIAN_IN_GAUSSIAN, GAUSSIAN_IN_BOX, WELLS_IN_BOX, WELLS_IN_GAUSSIAN)
 
 
@@ -94,7 +105,8 @@ def smallest_p(
     temperatures: Sequence[float] = TEMPERATURES,
     **options: Any,
 ) -> float:
-    """Run the rounds from exact draws; the smallest chi-square p-value over temperatures and coordinates.
+    """Run the rounds from exact draws; the smallest chi-square p-value over temperatures and
+    coordinates.
 
     Also checks that the run tested something: trajectories were accepted, and the replicas moved.
     """
@@ -124,7 +136,11 @@ def smallest_p(
 
 def _uniform_p(values: np.ndarray) -> float:
     counts, _ = np.histogram(values, bins=20, range=(0, 1))
-    return float(stats.chisquare(counts, np.full(20, len(values) / 20)).pvalue) if counts.sum() == len(values) else 0.0
+    return (
+        float(stats.chisquare(counts, np.full(20, len(values) / 20)).pvalue)
+        if counts.sum() == len(values)
+        else 0.0
+    )
 
 
 ACCEPT_P = 1e-5

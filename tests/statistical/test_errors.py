@@ -1,25 +1,37 @@
-"""Do errors and intervals hold what they promise? Hundreds of seeds each, beside errors known to be too small."""
+"""Do errors and intervals hold what they promise? Hundreds of seeds each, beside errors known to be
+too small.
+"""
 
 import numpy as np
 import pytest
 from scipy import signal, stats
 
-from tempernet import thermo
-from tempernet.statistics import Estimate, average, drift, effective_sample_size
-from tempernet.thermo import best_temperature, heat_capacity
+from tempernet.diagnostics import thermo
+from tempernet.diagnostics.statistics import Estimate, average, drift, effective_sample_size
+from tempernet.diagnostics.thermo import best_temperature, heat_capacity
 
 SEEDS = 500
 """The last axis of a series."""
 
 
 def autoregressive(
-    seed: int, copies: int, draws: int, correlation: float, *, offsets: float = 0.0, seeds: int = SEEDS
+    seed: int,
+    copies: int,
+    draws: int,
+    correlation: float,
+    *,
+    offsets: float = 0.0,
+    seeds: int = SEEDS,
 ) -> np.ndarray:
-    """AR(1) of mean 0 and variance 1 from its own distribution, and for each copy an offset of its own."""
+    """AR(1) of mean 0 and variance 1 from its own distribution, and for each copy an offset of its
+    own.
+    """
     rng = np.random.default_rng(seed)
     kicks = rng.normal(size=(copies, draws, seeds))
     kicks[:, 1:] *= np.sqrt(1 - correlation**2)
-    return signal.lfilter([1], [1, -correlation], kicks, axis=1) + offsets * rng.normal(size=(copies, 1, seeds))
+    return signal.lfilter([1], [1, -correlation], kicks, axis=1) + offsets * rng.normal(
+        size=(copies, 1, seeds)
+    )
 
 
 def coverage(found: Estimate, truth: float = 0.0) -> tuple[float, float]:
@@ -29,7 +41,9 @@ def coverage(found: Estimate, truth: float = 0.0) -> tuple[float, float]:
 
 
 def holds(shares: tuple[float, float], least: tuple[float, float] = (0.66, 0.94)) -> bool:
-    """Whether so many are within one error, but not absurdly many, and within two, three binomial errors aside."""
+    """Whether so many are within one error, but not absurdly many, and within two, three binomial
+    errors aside.
+    """
     noise = [3 * np.sqrt(p * (1 - p) / SEEDS) for p in least]
     return least[0] - noise[0] <= shares[0] < 0.9 and shares[1] >= least[1] - noise[1]
 
@@ -56,11 +70,14 @@ def test_the_error_of_a_mean_covers_the_truth(correlation: float, copies: int, d
 
 
 @pytest.mark.parametrize(("copies", "within_two"), [(2, 0.8), (4, 0.9)])
-@pytest.mark.parametrize(("correlation", "draws", "offsets"), [(0.0, 200, 0.5), (0.5, 200, 1.0), (0.9, 200, 1.0)])
+@pytest.mark.parametrize(
+    ("correlation", "draws", "offsets"), [(0.0, 200, 0.5), (0.5, 200, 1.0), (0.9, 200, 1.0)]
+)
 def test_modes_slower_than_a_copy_are_covered(
     correlation: float, draws: int, offsets: float, copies: int, within_two: float
 ) -> None:
-    # Two copies that agree by chance cannot know that they should not, so fewer are within two errors.
+    # Two copies that agree by chance cannot know that they should not, so fewer are within two
+    # errors.
     series = autoregressive(2, copies, draws, correlation, offsets=offsets)
     assert holds(coverage(average(series)), (0.66, within_two)), coverage(average(series))
     assert not holds(coverage(within_only(series)), (0.66, within_two))
@@ -72,7 +89,9 @@ def test_the_error_within_copies_is_good_enough_where_nothing_is_slower() -> Non
 
 @pytest.mark.parametrize("copies", [1, 4])
 @pytest.mark.parametrize("correlation", [0.0, 0.5, 0.9])
-def test_the_effective_sample_size_is_that_of_an_autoregressive_series(correlation: float, copies: int) -> None:
+def test_the_effective_sample_size_is_that_of_an_autoregressive_series(
+    correlation: float, copies: int
+) -> None:
     ess = effective_sample_size(autoregressive(4, copies, 2000, correlation, seeds=60))
     expected = copies * 2000 * (1 - correlation) / (1 + correlation)
     assert np.median(ess) == pytest.approx(expected, rel=0.08)
@@ -103,7 +122,9 @@ def test_drift_with_a_naive_error_cries_wolf() -> None:
 
 
 def energies(kind: str, series: np.ndarray) -> tuple[np.ndarray, float]:
-    """Energies as the device has them, in single precision, with their variance; the gamma ones are skew."""
+    """Energies as the device has them, in single precision, with their variance; the gamma ones are
+    skew.
+    """
     if kind == "gamma":
         return (1e5 + 7 * stats.gamma.ppf(stats.norm.cdf(series), 3.0)).astype(np.float32), 49 * 3.0
     return (1e5 + 7 * series).astype(np.float32), 49.0
@@ -119,7 +140,8 @@ def test_the_error_of_the_heat_capacity_covers_the_truth(
     found = heat_capacity(energy, np.full(SEEDS, 2.0))
     assert holds(coverage(found, variance / 4)), coverage(found, variance / 4)
     assert found.mean.mean() == pytest.approx(variance / 4, rel=0.01)
-    # The variance of independent normal energies has the relative error sqrt(2 / N); others have a larger one.
+    # The variance of independent normal energies has the relative error sqrt(2 / N); others have a
+    # larger one.
     text_book = Estimate(found.mean, found.mean * np.sqrt(2 / (copies * draws)))
     assert holds(coverage(text_book, variance / 4)) == (kind == "normal" and correlation == 0)
 
@@ -127,10 +149,13 @@ def test_the_error_of_the_heat_capacity_covers_the_truth(
 LADDER = np.geomspace(0.1, 10, 41)
 
 
-def valley(seed: int, copies: int, correlation: float, *, shared: bool, seeds: int = 120) -> np.ndarray:
+def valley(
+    seed: int, copies: int, correlation: float, *, shared: bool, seeds: int = 120
+) -> np.ndarray:
     """Losses (seeds, copies, draws, rungs): a parabola in log T about rung 15, with noise.
 
-    The noise tilts the parabola, so that its minimum moves by whole rungs, or is independent at every rung.
+    The noise tilts the parabola, so that its minimum moves by whole rungs, or is independent at
+    every rung.
     """
     position = np.arange(41) - 15.0
     draws = 150
@@ -163,7 +188,9 @@ def test_the_interval_of_the_best_temperature_covers_the_truth(
     assert 4 < width < 30
 
 
-def test_an_interval_from_single_draws_instead_of_blocks_misses_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interval_from_single_draws_instead_of_blocks_misses_the_truth(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def single(rng: np.random.Generator, copies: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
         return rng.integers(copies, size=(copies, draws)), rng.integers(draws, size=(copies, draws))
 

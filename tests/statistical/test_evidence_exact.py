@@ -1,6 +1,8 @@
-"""Evidences against exact answers: values within their errors, errors of the right size, and broken twins that fail.
+"""Evidences against exact answers: values within their errors, errors of the right size, and broken
+twins that fail.
 
-One run has eighty copies, which are cut into forty runs of two: forty answers for the price of one compilation.
+One run has eighty copies, which are cut into forty runs of two: forty answers for the price of one
+compilation.
 """
 
 import math
@@ -19,8 +21,8 @@ from scipy.stats import multivariate_normal
 
 import tempernet
 from tempernet import Dynamics, Evidence, Gaussian, Target, UniformBox, log_evidence
-from tempernet.evidence import ESTIMATORS, HEADLINE, log_ratio
-from tempernet.networks import FunctionNetwork
+from tempernet.evidence.estimators import ESTIMATORS, HEADLINE, log_ratio
+from tempernet.model.networks import FunctionNetwork
 
 RUNS, COPIES = 40, 2
 METHODS = ("temperature", "bridge")
@@ -42,7 +44,9 @@ def shapes(number: int) -> jax.ShapeDtypeStruct:
 
 
 def gaussian(number: int) -> Case:
-    """A correlated Gaussian likelihood and a Gaussian prior: Z = N(mean; 0, A^-1 + s^2) sqrt(det 2 pi A^-1)."""
+    """A correlated Gaussian likelihood and a Gaussian prior: Z = N(mean; 0, A^-1 + s^2) sqrt(det 2
+    pi A^-1).
+    """
     rng = np.random.default_rng(number)
     root = rng.normal(size=(number, number)) / math.sqrt(number) + np.eye(number)
     precision, mean, std = root @ root.T, rng.normal(size=number), 1.5
@@ -50,7 +54,9 @@ def gaussian(number: int) -> Case:
     covariance = np.linalg.inv(precision)
     truth = multivariate_normal.logpdf(mean, cov=covariance + std**2 * np.eye(number))
     truth += 0.5 * np.linalg.slogdet(2 * math.pi * covariance)[1]
-    target = Target.from_energy(lambda w: 0.5 * (w - m) @ a @ (w - m), Gaussian(std, shapes(number)))
+    target = Target.from_energy(
+        lambda w: 0.5 * (w - m) @ a @ (w - m), Gaussian(std, shapes(number))
+    )
     return Case(target, float(truth), num=10 if number < 20 else 16)
 
 
@@ -61,7 +67,9 @@ def truncated(number: int) -> Case:
     inside = erf((1 - mean) * np.sqrt(k / 2)) + erf((1 + mean) * np.sqrt(k / 2))
     truth = np.sum(np.log(0.5 * np.sqrt(2 * math.pi / k) * inside)) - number * math.log(2)
     kf, mf = jnp.asarray(k, jnp.float32), jnp.asarray(mean, jnp.float32)
-    target = Target.from_energy(lambda w: 0.5 * jnp.sum(kf * (w - mf) ** 2), UniformBox(1.0, shapes(number)))
+    target = Target.from_energy(
+        lambda w: 0.5 * jnp.sum(kf * (w - mf) ** 2), UniformBox(1.0, shapes(number))
+    )
     return Case(target, float(truth), num=8 if number < 20 else 12)
 
 
@@ -88,7 +96,9 @@ def double_well() -> Case:
 
 
 def regression() -> Case:
-    """Bayesian linear regression: the labels are jointly normal, and E with its constant has their density as Z."""
+    """Bayesian linear regression: the labels are jointly normal, and E with its constant has their
+    density as Z.
+    """
     rng = np.random.default_rng(3)
     x, noise = rng.normal(size=(12, 3)), 0.5
     y = x @ rng.normal(size=3) + noise * rng.normal(size=12)
@@ -102,7 +112,9 @@ def regression() -> Case:
 
 
 def two_weights_on_images() -> Case:
-    """A network of two weights that tells zeros from ones by two means over the image, by quadrature."""
+    """A network of two weights that tells zeros from ones by two means over the image, by
+    quadrature.
+    """
     data = tempernet.mnist16().split(100).train
     binary = data.y < 2
     images, labels = data.x[binary].reshape(-1, 16, 16), data.y[binary]
@@ -170,14 +182,24 @@ def scores(found: Evidence, truth: float, estimator: str) -> np.ndarray:
 
 
 def sound(z: np.ndarray) -> bool:
-    """Forty errors in units of their own bars: none wild, most within two, and no bias that their mean would show."""
-    return bool(np.mean(np.abs(z) < 2) >= 0.85 and np.abs(z).max() < 5 and abs(z.mean()) < 3 / math.sqrt(len(z)))
+    """Forty errors in units of their own bars: none wild, most within two, and no bias that their
+    mean would show.
+    """
+    return bool(
+        np.mean(np.abs(z) < 2) >= 0.85
+        and np.abs(z).max() < 5
+        and abs(z.mean()) < 3 / math.sqrt(len(z))
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "method"),
     [
-        *(pytest.param(n, m, marks=[pytest.mark.slow] if n in SLOW else []) for n in CASES for m in METHODS),
+        *(
+            pytest.param(n, m, marks=[pytest.mark.slow] if n in SLOW else [])
+            for n in CASES
+            for m in METHODS
+        ),
         ("correlated in a corner", COLDER),
         ("double well", COLDER),
     ],
@@ -201,5 +223,7 @@ def test_evidences_are_exact_within_their_errors(name: str, method: str) -> None
 def test_a_rung_next_to_the_posterior_is_not_taken_for_it() -> None:
     found, truth = run("double well", COLDER), case("double well").truth
     assert sound(scores(found, truth, HEADLINE))
-    samples = replace(found.samples, coefficients=found.samples.coefficients[1:], phi=found.samples.phi[:, :, 1:])
+    samples = replace(
+        found.samples, coefficients=found.samples.coefficients[1:], phi=found.samples.phi[:, :, 1:]
+    )
     assert not sound(scores(replace(found, samples=samples), truth, HEADLINE))

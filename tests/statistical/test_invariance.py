@@ -18,7 +18,9 @@ from invariance import (
     smallest_p,
 )
 
-from tempernet import exchange, hmc, integrator, priors
+from tempernet.kernels import hmc, integrator
+from tempernet.model import priors
+from tempernet.tempering import exchange
 
 MASSES = {"w": np.array([0.5, 1.0, 3.0], np.float32)}
 
@@ -45,8 +47,14 @@ def test_a_step_size_for_each_rung_leaves_the_density_unchanged() -> None:
     assert smallest_p(WELLS_IN_BOX, step_sizes=np.array([0.15, 0.2, 0.4, 0.9])) > ACCEPT_P
 
 
-OF_RUNGS: dict[str, Any] = {"step_sizes": np.array([0.15, 0.2, 0.4, 0.9]), "lengths": "distance", "tile": 8000}
-"""All replicas of a device in one tile, so that those of short trajectories wait for those of long ones."""
+OF_RUNGS: dict[str, Any] = {
+    "step_sizes": np.array([0.15, 0.2, 0.4, 0.9]),
+    "lengths": "distance",
+    "tile": 8000,
+}
+"""All replicas of a device in one tile, so that those of short trajectories wait for those of long
+ones.
+"""
 
 
 @pytest.mark.parametrize("rule", ["none", "even-odd"])
@@ -63,7 +71,9 @@ def _no_flip(patch: pytest.MonkeyPatch) -> None:
 
 
 def _clamp_at_walls(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(integrator, "fold", lambda w, p, h: (jnp.clip(w, -h, h), jnp.where(jnp.abs(w) > h, -p, p)))
+    patch.setattr(
+        integrator, "fold", lambda w, p, h: (jnp.clip(w, -h, h), jnp.where(jnp.abs(w) > h, -p, p))
+    )
 
 
 def _forgotten_kinetic_energy(patch: pytest.MonkeyPatch) -> None:
@@ -79,11 +89,15 @@ def _prior_is_tempered(patch: pytest.MonkeyPatch) -> None:
 
 def _masses_not_in_momenta(patch: pytest.MonkeyPatch) -> None:
     draw = hmc.draw_momentum
-    patch.setattr(hmc, "draw_momentum", lambda key, w, m: draw(key, w, jax.tree.map(np.ones_like, m)))
+    patch.setattr(
+        hmc, "draw_momentum", lambda key, w, m: draw(key, w, jax.tree.map(np.ones_like, m))
+    )
 
 
 def _walls_forgotten(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("tempernet.priors.UniformBox.contains", lambda self, weights: jnp.bool_(True))
+    patch.setattr(
+        "tempernet.model.priors.UniformBox.contains", lambda self, weights: jnp.bool_(True)
+    )
 
 
 def _wrong_temperature(patch: pytest.MonkeyPatch) -> None:
@@ -110,10 +124,16 @@ def _one_sided_kicks(patch: pytest.MonkeyPatch) -> None:
 def _kicks_after_the_last_step(patch: pytest.MonkeyPatch) -> None:
     """A replica that has made its own steps stands still, but is kicked on."""
 
-    def verlet(point: Any, momentum: Any, step_size: Any, num_steps: Any, longest: Any, **parts: Any) -> Any:
-        own = integrator.velocity_verlet(point, momentum, step_size, num_steps, longest=longest, **parts)
+    def verlet(
+        point: Any, momentum: Any, step_size: Any, num_steps: Any, longest: Any, **parts: Any
+    ) -> Any:
+        own = integrator.velocity_verlet(
+            point, momentum, step_size, num_steps, longest=longest, **parts
+        )
         return own[0], integrator.kick(
-            own[1], parts["slope_fn"](own[0]), step_size * (longest - num_steps).astype(step_size.dtype)
+            own[1],
+            parts["slope_fn"](own[0]),
+            step_size * (longest - num_steps).astype(step_size.dtype),
         )
 
     patch.setattr(hmc, "velocity_verlet", verlet)
@@ -122,7 +142,11 @@ def _kicks_after_the_last_step(patch: pytest.MonkeyPatch) -> None:
 def _draws_too_narrow(patch: pytest.MonkeyPatch) -> None:
     """An exact rung that is drawn from a box of nine tenths the width."""
     draw = priors.UniformBox.draw
-    patch.setattr(priors.UniformBox, "draw", lambda self, key: jax.tree.map(lambda w: 0.9 * w, draw(self, key)))
+    patch.setattr(
+        priors.UniformBox,
+        "draw",
+        lambda self, key: jax.tree.map(lambda w: 0.9 * w, draw(self, key)),
+    )
 
 
 TWINS: list[tuple[str, Patch, Case, dict[str, Any]]] = [
@@ -140,7 +164,9 @@ TWINS: list[tuple[str, Patch, Case, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("breakage", "case", "options"), [t[1:] for t in TWINS], ids=[t[0] for t in TWINS])
+@pytest.mark.parametrize(
+    ("breakage", "case", "options"), [t[1:] for t in TWINS], ids=[t[0] for t in TWINS]
+)
 def test_a_broken_trajectory_is_found_out(
     monkeypatch: pytest.MonkeyPatch, breakage: Patch, case: Case, options: dict[str, Any]
 ) -> None:
@@ -151,25 +177,45 @@ def test_a_broken_trajectory_is_found_out(
 SWAP_TWINS: dict[str, Callable[..., Any]] = {
     "always": lambda a, b, x, y: jnp.zeros(x.shape[:-1]),
     "sign": lambda a, b, x, y: -jnp.sum((a - b) * (x - y), axis=-1),
-    "temperatures-for-betas": lambda a, b, x, y: jnp.sum((1 / (b + 0.1) - 1 / (a + 0.1)) * (x - y), axis=-1),
+    "temperatures-for-betas": lambda a, b, x, y: jnp.sum(
+        (1 / (b + 0.1) - 1 / (a + 0.1)) * (x - y), axis=-1
+    ),
     "half": lambda a, b, x, y: 0.5 * jnp.sum((a - b) * (x - y), axis=-1),
 }
 
 
 @pytest.mark.parametrize("rule", ["even-odd", "random-pairs"])
 @pytest.mark.parametrize("twin", SWAP_TWINS)
-def test_a_broken_swap_rule_is_found_out(monkeypatch: pytest.MonkeyPatch, twin: str, rule: str) -> None:
+def test_a_broken_swap_rule_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, twin: str, rule: str
+) -> None:
     monkeypatch.setattr(exchange, "log_swap_ratio", SWAP_TWINS[twin])
     # Trajectories so short that the exchange does most of the moving.
-    assert smallest_p(WELLS_IN_BOX, exchange=rule, step_sizes=0.15, num_steps=1, rounds=12, copies=12000) < REJECT_P
+    assert (
+        smallest_p(
+            WELLS_IN_BOX, exchange=rule, step_sizes=0.15, num_steps=1, rounds=12, copies=12000
+        )
+        < REJECT_P
+    )
 
 
 @pytest.mark.parametrize("rule", ["even-odd", "random-pairs"])
 def test_the_right_swap_rule_passes_where_the_broken_ones_fail(rule: str) -> None:
-    assert smallest_p(WELLS_IN_BOX, exchange=rule, step_sizes=0.15, num_steps=1, rounds=12, copies=12000) > ACCEPT_P
+    assert (
+        smallest_p(
+            WELLS_IN_BOX, exchange=rule, step_sizes=0.15, num_steps=1, rounds=12, copies=12000
+        )
+        > ACCEPT_P
+    )
 
 
-SWEPT_OFTEN: dict[str, Any] = {"step_sizes": 0.15, "num_steps": 1, "rounds": 12, "copies": 12000, "num_exchanges": 3}
+SWEPT_OFTEN: dict[str, Any] = {
+    "step_sizes": 0.15,
+    "num_steps": 1,
+    "rounds": 12,
+    "copies": 12000,
+    "num_exchanges": 3,
+}
 
 
 @pytest.mark.parametrize("rule", ["even-odd", "random-pairs"])
@@ -178,18 +224,23 @@ def test_several_sweeps_of_exchange_leave_the_density_unchanged(rule: str) -> No
 
 
 def test_sweeps_that_do_not_see_each_other_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All sweeps decide by where the replicas were before the first, and their moves are made one after another."""
+    """All sweeps decide by where the replicas were before the first, and their moves are made one
+    after another.
+    """
 
     def blind(sweep_fn: exchange.SweepFn, number: int) -> exchange.SweepFn:
         def sweeps(key: Any, round_index: Any, replica_at: Any, phi: Any, coefficients: Any) -> Any:
             moved, rungs = replica_at, jnp.arange(len(replica_at))
             for s, sweep_key in enumerate(jax.random.split(key, number)):
-                # The move as a permutation of rungs: a sweep of replicas called by the rungs they sit at.
-                move, info = sweep_fn(sweep_key, round_index * number + s, rungs, phi[replica_at], coefficients)
+                # The move as a permutation of rungs: a sweep of replicas called by the rungs they
+                # sit at.
+                move, info = sweep_fn(
+                    sweep_key, round_index * number + s, rungs, phi[replica_at], coefficients
+                )
                 moved = moved[move]
             return moved, info
 
         return sweeps
 
-    monkeypatch.setattr("tempernet.engine.repeated", blind)
+    monkeypatch.setattr("tempernet.tempering.engine.repeated", blind)
     assert smallest_p(WELLS_IN_BOX, exchange="even-odd", **SWEPT_OFTEN) < REJECT_P

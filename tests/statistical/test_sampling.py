@@ -1,4 +1,6 @@
-"""Whole runs against known answers: averages within their Monte Carlo errors, wells that only exchange crosses."""
+"""Whole runs against known answers: averages within their Monte Carlo errors, wells that only
+exchange crosses.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -10,14 +12,16 @@ import pytest
 from invariance import GAUSSIAN_IN_BOX, WELLS_IN_GAUSSIAN, Case
 
 import tempernet as tn
-from tempernet.engine import Engine
+from tempernet.tempering.engine import Engine
 
 DEEP_WELLS = Case("deep wells", lambda y: 8.0 * (y**2 - 1) ** 2, True, 2.0, 0.1, dims=1)
 LADDER = (0.6, 1.2, 2.5, 6.0, 20.0)
 
 
 def _share_right(exchange: str, rounds: int) -> tuple[float, float]:
-    """Share of samples at y > 0 at the lowest temperature, from starts at y = -1, and its error over copies."""
+    """Share of samples at y > 0 at the lowest temperature, from starts at y = -1, and its error
+    over copies.
+    """
     engine = Engine(
         DEEP_WELLS.target(),
         tn.temperature_path(LADDER),
@@ -69,19 +73,24 @@ def _mean_energy(case: Case, temperature: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("case", "walls"), [(GAUSSIAN_IN_BOX, "reflect"), (GAUSSIAN_IN_BOX, "reject"), (WELLS_IN_GAUSSIAN, "reflect")]
+    ("case", "walls"),
+    [(GAUSSIAN_IN_BOX, "reflect"), (GAUSSIAN_IN_BOX, "reject"), (WELLS_IN_GAUSSIAN, "reflect")],
 )
 def test_mean_energies_of_a_tuned_run(case: Case, walls: str) -> None:
     temperatures = (0.1, 1.0, 10.0, np.inf)
     energy = _run(case, walls, temperatures).energy
     means = energy.mean(axis=1)
     error = means.std(axis=0, ddof=1) / np.sqrt(len(means))
-    scores = (means.mean(axis=0) - [_mean_energy(case, temperature) for temperature in temperatures]) / error
+    scores = (
+        means.mean(axis=0) - [_mean_energy(case, temperature) for temperature in temperatures]
+    ) / error
     assert np.all(np.abs(scores) < 3.5), scores
 
 
 def test_errors_of_two_copies_cover_the_truth() -> None:
-    """Two errors of `Samples.train_loss` hold 95 %; those of two means alone, without Student's factor, do not."""
+    """Two errors of `Samples.train_loss` hold 95 %; those of two means alone, without Student's
+    factor, do not.
+    """
     temperatures = (0.3, 1.0, 10.0, np.inf)
     samples = _run(GAUSSIAN_IN_BOX, "reflect", temperatures)
     exact = np.array([_mean_energy(GAUSSIAN_IN_BOX, temperature) for temperature in temperatures])
@@ -106,7 +115,9 @@ def _real_images(size: int, classes: int, n_train: int) -> tn.data.Dataset:
     """Real images of the first few digits, reduced to size x size."""
     source = tn.mnist16()
     keep = source.y_train < classes
-    some = tn.data.Source("few", source.x_train[keep][:2000], source.y_train[keep][:2000], *_none(source), classes)
+    some = tn.data.Source(
+        "few", source.x_train[keep][:2000], source.y_train[keep][:2000], *_none(source), classes
+    )
     return some.resized(size).split(n_train)
 
 
@@ -155,7 +166,9 @@ def test_both_walls_agree_on_a_tiny_network_on_real_images() -> None:
     data = _real_images(2, 3, 30)
     network = tn.MLP((4, 3, 3))
     assert network.num_weights == 27
-    target = tn.Target.classifier(network, data.train, tn.UniformBox.for_network(network, factor=4.0))
+    target = tn.Target.classifier(
+        network, data.train, tn.UniformBox.for_network(network, factor=4.0)
+    )
     results = {}
     # The rejecting chain takes steps a tenth as long and needs a long time to forget its start.
     for walls, burn_in, rounds, num_steps in (("reflect", 75, 150, 15), ("reject", 1800, 700, 6)):
@@ -170,10 +183,14 @@ def test_both_walls_agree_on_a_tiny_network_on_real_images() -> None:
             devices=2,
             tile=104,
             seed=7,
-            # At the minimum many weights lie on a wall, where the rejecting rule holds them for very long.
+            # At the minimum many weights lie on a wall, where the rejecting rule holds them for
+            # very long.
             start="prior",
         )
-        results[walls] = [(samples.energy[:, :, rung].mean(), _error(samples.energy[:, :, rung])) for rung in range(13)]
+        results[walls] = [
+            (samples.energy[:, :, rung].mean(), _error(samples.energy[:, :, rung]))
+            for rung in range(13)
+        ]
     for rung in (0, 6, 12):
         (a, a_error), (b, b_error) = results["reflect"][rung], results["reject"][rung]
         assert abs(a - b) < 3.5 * np.hypot(a_error, b_error), (rung, a, a_error, b, b_error)

@@ -8,16 +8,16 @@ import numpy as np
 import xarray
 
 from tempernet import config
-from tempernet.evidence import LogRatio, PathSamples
-from tempernet.evidence_results import NO_CENTRE, EvidenceResults, Recorded, headline_of
-from tempernet.flow import Flow
-from tempernet.ladders import measure_barrier
-from tempernet.optimised import Optimised
-from tempernet.paths import bridge_path, temperature_path
-from tempernet.results import Results, summarise
-from tempernet.statistics import average
-from tempernet.thermo import best_temperature
-from tempernet.verdict import judge
+from tempernet.diagnostics.flow import Flow
+from tempernet.diagnostics.statistics import average
+from tempernet.diagnostics.thermo import best_temperature
+from tempernet.diagnostics.verdict import judge
+from tempernet.evidence.estimators import LogRatio, PathSamples
+from tempernet.paths.ladders import measure_barrier
+from tempernet.paths.path import bridge_path, temperature_path
+from tempernet.results.evidence import NO_CENTRE, EvidenceResults, Recorded, headline_of
+from tempernet.results.optimise import Optimised
+from tempernet.results.sweep import Results, summarise
 
 LAYERS = 2
 
@@ -40,10 +40,11 @@ def make_results(
     energy: np.ndarray | None = None,
     swap_rate: np.ndarray | None = None,
 ) -> Results:
-    """A run that never was: normal energies with the variance of their mean's slope, copies apart at `stuck` rungs.
+    """A run that never was: normal energies with the variance of their mean's slope, copies apart
+    at `stuck` rungs.
 
-    `loss` is the mean held-out loss at every rung, `test_loss` that on test data if it is another, `energy` all
-    energies, `swap_rate` that of every pair.
+    `loss` is the mean held-out loss at every rung, `test_loss` that on test data if it is another,
+    `energy` all energies, `swap_rate` that of every pair.
     """
     rng = np.random.default_rng(7)
     temperatures = np.asarray(temperatures, np.float64)
@@ -58,7 +59,10 @@ def make_results(
     pairs = (copies, rounds, rungs - 1)
     variables = {
         "energy": (("copy", "round", "temperature"), energy.astype(np.float32)),
-        "acceptance": (("copy", "round", "temperature"), rng.uniform(0.5, 0.8, shape).astype(np.float32)),
+        "acceptance": (
+            ("copy", "round", "temperature"),
+            rng.uniform(0.5, 0.8, shape).astype(np.float32),
+        ),
         "wall_rejections": (("copy", "round", "temperature"), rng.integers(0, 2, shape)),
         "nonfinite": (("copy", "round", "temperature"), np.zeros(shape, int)),
         "replica": (("copy", "round", "temperature"), replica),
@@ -68,10 +72,17 @@ def make_results(
             ("copy", "round", "temperature", "layer"),
             (0.01 + 0.3 * warmth[:, None]) * rng.uniform(0.9, 1.1, (*shape, LAYERS)),
         ),
-        "time_step": (("round", "temperature"), np.broadcast_to(0.1 / np.sqrt(temperatures), (rounds, rungs))),
+        "time_step": (
+            ("round", "temperature"),
+            np.broadcast_to(0.1 / np.sqrt(temperatures), (rounds, rungs)),
+        ),
         "num_steps": (("round", "temperature"), np.full((rounds, rungs), 100)),
     }
-    coords = {"temperature": temperatures, "round": np.arange(1, rounds + 1), "copy": np.arange(copies)}
+    coords = {
+        "temperature": temperatures,
+        "round": np.arange(1, rounds + 1),
+        "copy": np.arange(copies),
+    }
     if scored:
         mean = 50 / n_train + 2 * np.log(0.6 + warmth) ** 2 if loss is None else loss
         scores = (copies, max(1, rounds // 4), rungs)
@@ -115,7 +126,9 @@ def make_results(
         verdict=verdict,
         best=best_temperature(series.validation_loss.values, temperatures) if scored else None,
         barrier=measure_barrier(
-            temperature_path(temperatures), summary.swap_rate.values[:-1], summary.energy.values[:, None]
+            temperature_path(temperatures),
+            summary.swap_rate.values[:-1],
+            summary.energy.values[:, None],
         ),
         round_trips=int(flow.round_trips.sum()),
         fraction_from_hot=flow.fraction_from_hot,
@@ -124,7 +137,11 @@ def make_results(
 
 
 def _swaps(rng: np.random.Generator, pairs: tuple[int, ...], rate: np.ndarray | None) -> np.ndarray:
-    return rng.uniform(0.1, 0.9, pairs) if rate is None else np.clip(rate + rng.uniform(-0.02, 0.02, pairs), 0, 1)
+    return (
+        rng.uniform(0.1, 0.9, pairs)
+        if rate is None
+        else np.clip(rate + rng.uniform(-0.02, 0.02, pairs), 0, 1)
+    )
 
 
 def _walk(rng: np.random.Generator, rounds: int, rungs: int) -> np.ndarray:
@@ -164,7 +181,9 @@ def make_optimised(
     number: int = 25,
     started: int | None = None,
 ) -> Optimised:
-    """An optimisation that never was: all starts alike, but for their widths and a spread of steps and losses."""
+    """An optimisation that never was: all starts alike, but for their widths and a spread of steps
+    and losses.
+    """
     given = {
         "task": "optimise",
         "protocol": protocol,
@@ -205,7 +224,12 @@ def make_evidence(
     n_train: int = 500,
 ) -> EvidenceResults:
     """An evidence that never was, with its number."""
-    given = {"network": {"name": network}, "data": {"n_train": n_train}, "task": "evidence", "protocol": protocol}
+    given = {
+        "network": {"name": network},
+        "data": {"n_train": n_train},
+        "task": "evidence",
+        "protocol": protocol,
+    }
     settings = config.settings_from(given)
     rungs = temperature_path([1.0, np.inf])
     if protocol == "paper":

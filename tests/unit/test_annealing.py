@@ -1,8 +1,8 @@
 """Cooling a target whose best temperature is known in closed form, and what `anneal` refuses.
 
-The energy is k/2 |w - a|^2 and the prior N(0, 1), so at temperature T every weight has the variance u = 1 / (k/T + 1)
-and the mean a (1 - u). The validation loss |w - a/2|^2 then has the mean A (1/2 - u)^2 + d u with A = |a|^2: least at
-u = 1/2 - d / (2A), and higher at both ends.
+The energy is k/2 |w - a|^2 and the prior N(0, 1), so at temperature T every weight has the variance
+u = 1 / (k/T + 1) and the mean a (1 - u). The validation loss |w - a/2|^2 then has the mean A (1/2 -
+u)^2 + d u with A = |a|^2: least at u = 1/2 - d / (2A), and higher at both ends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from jax import Array
 
 from tempernet import ConfigError, Dynamics, Gaussian, Target, Tuning, anneal
-from tempernet.annealing import Annealed, Schedule
+from tempernet.annealing.annealer import Annealed, Schedule
 from tempernet.errors import NumericsError
 
 WEIGHTS, STIFFNESS = 2, 3.0
@@ -145,13 +145,19 @@ def test_examples_need_a_network_and_a_loss_must_be_one() -> None:
 
 
 def test_a_position_comes_back_from_its_arrays_at_any_round() -> None:
-    """Cut in the middle of burn-in, between two scores and at the end of a temperature, it goes on to the same end."""
+    """Cut in the middle of burn-in, between two scores and at the end of a temperature, it goes on
+    to the same end.
+    """
     from tempernet import Engine, temperature_path
-    from tempernet.annealing import Annealer, Position, make_score_fn
+    from tempernet.annealing.annealer import Annealer, Position, make_score_fn
 
     schedule = Schedule(30.0, 1.0, num=3, burn_in=2, rounds=3, patience=1)
-    engine = Engine(TARGET, temperature_path([30.0]), copies=4, dynamics=Dynamics(3, 1), devices=1, seed=2)
-    annealer = Annealer(engine, schedule, make_score_fn(engine, validation), Tuning(0.6, 0.7, 2, 2, 1))
+    engine = Engine(
+        TARGET, temperature_path([30.0]), copies=4, dynamics=Dynamics(3, 1), devices=1, seed=2
+    )
+    annealer = Annealer(
+        engine, schedule, make_score_fn(engine, validation), Tuning(0.6, 0.7, 2, 2, 1)
+    )
 
     def ahead(position: Position, rounds: int) -> Position:
         for _ in range(rounds):

@@ -1,4 +1,6 @@
-"""The house: rooms import only from the rooms below them, and the map from the paper leads somewhere."""
+"""The house: rooms import only from the rooms below them, and the map from the paper leads
+somewhere.
+"""
 
 import ast
 import importlib
@@ -15,50 +17,24 @@ PAPER_MAP = REPOSITORY / "docs" / "paper-map.md"
 ROOMS = (
     "errors",
     "data",
-    "networks",
-    "priors",
-    "target",
+    "model",
     "paths",
-    "integrator",
-    "hmc",
-    "exchange",
-    "minimise",
-    "tuning",
-    "mesh",
-    "tiles",
-    "rounds",
-    "engine",
-    "ladders",
-    "population",
-    "statistics",
-    "sampling",
-    "adaptation",
-    "flow",
-    "memory",
-    "formatting",
-    "cooling",
+    "kernels",
+    "devices",
+    "diagnostics",
+    "optimise",
+    "tempering",
     "annealing",
     "evidence",
-    "model_evidence",
-    "thermo",
-    "optimisation",
-    "prediction",
-    "verdict",
     "config",
     "store",
-    "results",
-    "evidence_results",
-    "comparison",
-    "optimised",
-    "annealed",
-    "claims",
     "tasks",
-    "plots",
+    "results",
     "report",
-    "stopping",
-    "terminal",
-    "evidence_terminal",
-    "jobs",
+    "kinds",
+    "runs",
+    "paper",
+    "api",
     "cli",
 )
 """From the ground up: a room may import only from itself and from earlier ones."""
@@ -79,9 +55,15 @@ def imported_rooms(source: str, package: str = "tempernet") -> Iterator[str]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            parents = (
+                package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+            )
             module = ".".join([*parents, *([node.module] if node.module else [])])
-            names = [f"{module}.{alias.name}" for alias in node.names] if module == "tempernet" else [module]
+            names = (
+                [f"{module}.{alias.name}" for alias in node.names]
+                if module == "tempernet"
+                else [module]
+            )
         else:
             continue
         for name in names:
@@ -109,14 +91,18 @@ def test_rooms_import_only_downwards(file: Path) -> None:
 @pytest.mark.parametrize(
     ("room", "source", "found"),
     [
-        ("hmc", "from tempernet.engine import Engine", ["engine"]),
-        ("hmc", "def f():\n    import tempernet.mesh", ["mesh"]),
+        ("hmc", "from tempernet.tempering.engine import Engine", ["engine"]),
+        ("hmc", "def f():\n    import tempernet.devices.mesh", ["mesh"]),
         ("hmc", "from tempernet import tuning as rules", ["tuning"]),
         ("hmc", "from .rounds import Record", ["rounds"]),
         ("hmc", "from . import paths, sampling", ["sampling"]),
         ("hmc", "import tempernet", ["__init__"]),
-        ("hmc", "from tempernet.paths import Path\nimport jax.numpy as jnp", []),
-        ("data", "from tempernet.data.idx import read_idx\nfrom tempernet.errors import DataError", []),
+        ("hmc", "from tempernet.paths.path import Path\nimport jax.numpy as jnp", []),
+        (
+            "data",
+            "from tempernet.data.idx import read_idx\nfrom tempernet.errors import DataError",
+            [],
+        ),
     ],
 )
 def test_an_upward_import_is_seen(room: str, source: str, found: list[str]) -> None:
@@ -125,7 +111,12 @@ def test_an_upward_import_is_seen(room: str, source: str, found: list[str]) -> N
 
 def test_an_upward_import_from_a_folder_is_seen() -> None:
     assert upward("data", "from ..networks import MLP", "tempernet.data") == ["networks"]
-    assert upward("data", "from .idx import read_idx\nfrom ..errors import DataError", "tempernet.data") == []
+    assert (
+        upward(
+            "data", "from .idx import read_idx\nfrom ..errors import DataError", "tempernet.data"
+        )
+        == []
+    )
 
 
 def links(text: str) -> tuple[list[str], list[str]]:
@@ -200,14 +191,18 @@ def test_every_test_in_the_paper_map_exists() -> None:
 
 def test_links_are_read_and_broken_ones_are_seen() -> None:
     page = (
-        "| Alg. 1 | `tempernet.hmc.Kernel.trajectory` | `tests/unit/test_hmc.py` |\n"
-        "| Eq. 9 | `tempernet.target.nothing`, `tempernet.nowhere.at_all` | "
+        "| Alg. 1 | `tempernet.kernels.hmc.Kernel.trajectory` | `tests/unit/test_hmc.py` |\n"
+        "| Eq. 9 | `tempernet.model.target.nothing`, `tempernet.nowhere.at_all` | "
         "`tests/unit/test_hmc.py::test_nothing`, tests/unit/test_nowhere.py |"
     )
     names, tests = links(page)
-    assert names == ["tempernet.hmc.Kernel.trajectory", "tempernet.target.nothing", "tempernet.nowhere.at_all"]
+    assert names == [
+        "tempernet.kernels.hmc.Kernel.trajectory",
+        "tempernet.model.target.nothing",
+        "tempernet.nowhere.at_all",
+    ]
     assert callable(resolve(names[0]))
-    assert resolve("tempernet.hmc.Kernel.terms_fn")
+    assert resolve("tempernet.kernels.hmc.Kernel.terms_fn")
     for broken in names[1:]:
         with pytest.raises(AttributeError):
             resolve(broken)

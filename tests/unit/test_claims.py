@@ -1,4 +1,6 @@
-"""The judging of claims: each of them holds on results that were made so, fails on others, and is else undecided."""
+"""The judging of claims: each of them holds on results that were made so, fails on others, and is
+else undecided.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,20 @@ import numpy as np
 import pytest
 from made_up import make_evidence, make_optimised, make_results
 
-from tempernet.claims import FAILS, HOLDS, UNDECIDED, Claim, evidences, judge_all, ladder, minima, temperatures
-from tempernet.claims.claim import NO_RUN, Undecided, above, over_copies
-from tempernet.results import Results
-from tempernet.statistics import Estimate
+from tempernet.diagnostics.statistics import Estimate
+from tempernet.paper.claims import (
+    FAILS,
+    HOLDS,
+    UNDECIDED,
+    Claim,
+    evidences,
+    judge_all,
+    ladder,
+    minima,
+    temperatures,
+)
+from tempernet.paper.claims.claim import NO_RUN, Undecided, above, over_copies
+from tempernet.results.sweep import Results
 
 LADDER = np.geomspace(0.01, 100, 13)
 """With T = 1 in the middle."""
@@ -33,15 +45,27 @@ def rising(cross: float) -> np.ndarray:
 
 
 def sweep(n: int, loss: np.ndarray | None = None, network: str = "M3", **made: Any) -> Results:
-    return make_results(LADDER, n_train=n, loss=loss, network=network, copies=4, path=Path(f"{network}-d{n}"), **made)
+    return make_results(
+        LADDER,
+        n_train=n,
+        loss=loss,
+        network=network,
+        copies=4,
+        path=Path(f"{network}-d{n}"),
+        **made,
+    )
 
 
-def sweeps(of: Callable[[int], Results], network: str = "m3", protocol: str = "default") -> dict[str, Results]:
+def sweeps(
+    of: Callable[[int], Results], network: str = "m3", protocol: str = "default"
+) -> dict[str, Results]:
     return {f"{network}-d{n}-{protocol}": of(n) for n in (50, 500, 5000)}
 
 
 def energies(two_peaks: bool, height: float = 40.0) -> np.ndarray:
-    """(copies, rounds, K), with the greatest heat capacity in the middle and one or two peaks of energy there."""
+    """(copies, rounds, K), with the greatest heat capacity in the middle and one or two peaks of
+    energy there.
+    """
     rng = np.random.default_rng(5)
     values = 50 + rng.standard_normal((4, 200, len(LADDER))) * LADDER
     shape = rng.choice([-1.0, 1.0], (4, 200)) if two_peaks else rng.standard_normal((4, 200))
@@ -108,10 +132,16 @@ CASES: dict[str, tuple[Judged, Made, Made, Made]] = {
     ),
     "steps": (
         lambda runs: minima.steps(runs, 500),
-        lambda: {"optimise-m3-d500-paper": make_optimised(n_train=500, protocol="paper", gradients=300)},
-        lambda: {"optimise-m3-d500-paper": make_optimised(n_train=500, protocol="paper", energy=550.0)},
         lambda: {
-            "optimise-m3-d500-paper": make_optimised(n_train=500, protocol="paper", energy=550.0, max_gradients=500)
+            "optimise-m3-d500-paper": make_optimised(n_train=500, protocol="paper", gradients=300)
+        },
+        lambda: {
+            "optimise-m3-d500-paper": make_optimised(n_train=500, protocol="paper", energy=550.0)
+        },
+        lambda: {
+            "optimise-m3-d500-paper": make_optimised(
+                n_train=500, protocol="paper", energy=550.0, max_gradients=500
+            )
         },
     ),
     "minimum D_500": (
@@ -191,7 +221,9 @@ CASES: dict[str, tuple[Judged, Made, Made, Made]] = {
     ),
     "gradual": (
         lambda runs: ladder.gradual(runs, 500),
-        lambda: {"m3-d500-default": sweep(500, energy=energies(two_peaks=False, height=0.0), rounds=200)},
+        lambda: {
+            "m3-d500-default": sweep(500, energy=energies(two_peaks=False, height=0.0), rounds=200)
+        },
         lambda: {"m3-d500-default": sweep(500, energy=energies(two_peaks=False), rounds=200)},
         lambda: {"m3-d500-default": sweep(500, **STUCK)},
     ),
@@ -256,7 +288,9 @@ def kind(name: str) -> str:
 
 
 def test_every_kind_of_claim_is_among_the_cases() -> None:
-    assert {kind(claim.name) for claim in judge_all({})} == {kind(CASES[name][0]({}).name) for name in CASES}
+    assert {kind(claim.name) for claim in judge_all({})} == {
+        kind(CASES[name][0]({}).name) for name in CASES
+    }
 
 
 @pytest.mark.parametrize(
@@ -266,7 +300,8 @@ def test_every_kind_of_claim_is_among_the_cases() -> None:
 def test_only_the_papers_own_model_and_data_decide(change: dict[str, Any]) -> None:
     good: dict[str, Any] = {"network": "M3", "n_train": 500, "loss": valley(1.0), "copies": 4}
     judged = [
-        temperatures.minimum({"m3-d500-default": make_results(LADDER, **given)}, 500) for given in (good, good | change)
+        temperatures.minimum({"m3-d500-default": make_results(LADDER, **given)}, 500)
+        for given in (good, good | change)
     ]
     assert [claim.verdict for claim in judged] == [HOLDS, UNDECIDED]
     assert "a larger --scale" in judged[1].wanted
@@ -317,12 +352,16 @@ def test_only_three_errors_decide(mean: float, error: float, found: bool | None)
 def test_one_copy_has_no_error() -> None:
     assert math.isnan(over_copies([1.0]).error)
     # Two copies tell as much of their spread as one degree of freedom does.
-    assert over_copies([1.0, 3.0]).mean == 2.0 and over_copies([1.0, 3.0]).error == pytest.approx(6.3138 / 1.6449, 1e-4)
+    assert over_copies([1.0, 3.0]).mean == 2.0 and over_copies([1.0, 3.0]).error == pytest.approx(
+        6.3138 / 1.6449, 1e-4
+    )
 
 
 @pytest.mark.parametrize("copies", [2, 4])
 def test_three_errors_between_copies_seldom_decide_by_chance(copies: int) -> None:
-    found = [over_copies(draws) for draws in np.random.default_rng(3).standard_normal((4000, copies))]
+    found = [
+        over_copies(draws) for draws in np.random.default_rng(3).standard_normal((4000, copies))
+    ]
     apart = np.mean([abs(estimate.mean) > 3 * estimate.error for estimate in found])
     assert apart < {2: 0.07, 4: 0.025}[copies]
     # Without the stretch it would be 20 % and 6 %.

@@ -1,4 +1,6 @@
-"""Settings: from presets, files and --set to frozen tables and back, and refusals that say what to do."""
+"""Settings: from presets, files and --set to frozen tables and back, and refusals that say what to
+do.
+"""
 
 import math
 import re
@@ -10,7 +12,15 @@ import pytest
 from pydantic import ValidationError
 
 from tempernet import config
-from tempernet.config import PAPER, PRESETS, Settings, differences, parse_assignment, resolve, settings_from
+from tempernet.config import (
+    PAPER,
+    PRESETS,
+    Settings,
+    differences,
+    parse_assignment,
+    resolve,
+    settings_from,
+)
 from tempernet.errors import ConfigError
 
 
@@ -25,7 +35,9 @@ def flat(settings: Settings) -> dict[str, Any]:
 
 @pytest.mark.parametrize("protocol", ["default", "paper"])
 @pytest.mark.parametrize("preset", [None, *PRESETS])
-def test_every_preset_resolves_under_every_protocol(preset: str | None, protocol: str, tmp_path: Path) -> None:
+def test_every_preset_resolves_under_every_protocol(
+    preset: str | None, protocol: str, tmp_path: Path
+) -> None:
     settings = resolve(preset=preset, protocol=protocol)
     assert settings.protocol == protocol
     said = flat(settings)
@@ -52,7 +64,12 @@ def test_presets_of_the_paper_are_its_figures_and_table_1() -> None:
     assert (figure.ladder.low, figure.ladder.high, figure.ladder.num) == (0.01, 100.0, 112)
     assert (figure.dynamics.num_steps, figure.dynamics.num_trajectories) == (100, 10)
     star = resolve(preset="paper-m3star-d50")
-    assert (star.network.name, star.data.n_train, star.prior.factor, star.ladder.num) == ("M3star", 50, 1000.0, 84)
+    assert (star.network.name, star.data.n_train, star.prior.factor, star.ladder.num) == (
+        "M3star",
+        50,
+        1000.0,
+        84,
+    )
     assert star.ladder.low * star.ladder.high == pytest.approx(1)
 
 
@@ -99,14 +116,19 @@ def test_odd_values_survive_the_file(tmp_path: Path) -> None:
     assert resolve(file=path) == settings
 
 
-def test_the_template_says_nothing_and_with_every_line_uncommented_still_the_defaults(tmp_path: Path) -> None:
+def test_the_template_says_nothing_and_with_every_line_uncommented_still_the_defaults(
+    tmp_path: Path,
+) -> None:
     text = config.template()
     assert settings_from(tomllib.loads(text)) == Settings()
     uncommented, found = re.subn(r"(?m)^# (?=\w+ = )", "", text)
     # All of them, and the protocol; the task is said.
     assert found == len(flat(Settings())) + 1
     tables = tomllib.loads(uncommented)
-    assert sum(len(values) if isinstance(values, dict) else 1 for values in tables.values()) == found + 1
+    assert (
+        sum(len(values) if isinstance(values, dict) else 1 for values in tables.values())
+        == found + 1
+    )
     path = tmp_path / "config.toml"
     path.write_text(uncommented)
     assert resolve(file=path) == Settings()
@@ -122,9 +144,15 @@ def test_a_line_of_the_template_can_be_changed_and_shows_what_it_may_be() -> Non
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"run": {"roundz": 3}}, r"unknown setting run\.roundz \(did you mean run\.rounds\?\); `tempernet init sweep`"),
+        (
+            {"run": {"roundz": 3}},
+            r"unknown setting run\.roundz \(did you mean run\.rounds\?\); `tempernet init sweep`",
+        ),
         ({"rounds": 3}, r"unknown setting rounds \(did you mean run\.rounds\?\)"),
-        ({"ladder": {"rounds": 3}}, r"unknown setting ladder\.rounds \(did you mean run\.rounds\?\)"),
+        (
+            {"ladder": {"rounds": 3}},
+            r"unknown setting ladder\.rounds \(did you mean run\.rounds\?\)",
+        ),
         # The nearest of those with the same last part.
         ({"tun": {"low": 0.5}}, r"unknown setting tun\.low \(did you mean tune\.low\?\)"),
         ({"lader": {"low": 0.5}}, r"unknown setting lader\.low \(did you mean ladder\.low\?\)"),
@@ -134,7 +162,9 @@ def test_a_line_of_the_template_can_be_changed_and_shows_what_it_may_be() -> Non
         ({"run": 3}, r"run is a table of settings, got 3; write run\.<setting>=\.\.\."),
     ],
 )
-def test_what_is_unknown_is_refused_with_the_nearest_name(given: dict[str, Any], message: str) -> None:
+def test_what_is_unknown_is_refused_with_the_nearest_name(
+    given: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ConfigError, match=message):
         settings_from(given)
 
@@ -152,16 +182,34 @@ def test_what_is_unknown_is_refused_with_the_nearest_name(given: dict[str, Any],
         ({"run": {"seed": 2**32}}, r"run\.seed: input should be less than or equal to 4294967295"),
         ({"run": {"reproducible": 1}}, r"run\.reproducible: input should be true or false, got 1"),
         ({"ladder": {"num": 1}}, r"ladder\.num: input should be greater than or equal to 2, got 1"),
-        ({"ladder": {"kind": "log"}}, r"ladder\.kind: input should be 'adaptive', 'geometric' or 'listed', got 'log'"),
-        ({"ladder": {"temperatures": "1,2"}}, r"ladder\.temperatures: input should be a list, such as \[0\.1, 1\.0\]"),
-        ({"ladder": {"temperatures": [1, "a"]}}, r"ladder\.temperatures\.1: input should be a valid number, got 'a'"),
-        ({"ladder": {"temperatures": [1, True]}}, r"ladder\.temperatures\.1: input should be a valid number, got True"),
+        (
+            {"ladder": {"kind": "log"}},
+            r"ladder\.kind: input should be 'adaptive', 'geometric' or 'listed', got 'log'",
+        ),
+        (
+            {"ladder": {"temperatures": "1,2"}},
+            r"ladder\.temperatures: input should be a list, such as \[0\.1, 1\.0\]",
+        ),
+        (
+            {"ladder": {"temperatures": [1, "a"]}},
+            r"ladder\.temperatures\.1: input should be a valid number, got 'a'",
+        ),
+        (
+            {"ladder": {"temperatures": [1, True]}},
+            r"ladder\.temperatures\.1: input should be a valid number, got True",
+        ),
         ({"data": {"source": 3}}, r"data\.source: input should be a valid string, got 3"),
         ({"prior": {"factor": "5"}}, r"prior\.factor: input should be a valid number, got '5'"),
         ({"prior": {"factor": 0}}, r"prior\.factor: input should be greater than 0, got 0"),
-        ({"prior": {"factor": math.inf}}, r"prior\.factor: input should be a finite number, got inf"),
+        (
+            {"prior": {"factor": math.inf}},
+            r"prior\.factor: input should be a finite number, got inf",
+        ),
         ({"protocol": "papr"}, r"protocol: input should be 'default' or 'paper', got 'papr'"),
-        ({"protocol": ["paper"]}, r"protocol: input should be 'default' or 'paper', got \['paper'\]"),
+        (
+            {"protocol": ["paper"]},
+            r"protocol: input should be 'default' or 'paper', got \['paper'\]",
+        ),
     ],
 )
 def test_what_is_ill_typed_or_out_of_range_is_refused(given: dict[str, Any], message: str) -> None:
@@ -179,8 +227,14 @@ def test_nan_is_refused_everywhere(key: str) -> None:
 
 
 def test_whole_numbers_will_do_for_fractions() -> None:
-    settings = resolve(assignments=["prior.factor=5", "dynamics.jitter=0", "ladder.high=7", "prior.std=2"])
-    assert (settings.prior.factor, settings.dynamics.jitter, settings.ladder.high) == (5.0, 0.0, 7.0)
+    settings = resolve(
+        assignments=["prior.factor=5", "dynamics.jitter=0", "ladder.high=7", "prior.std=2"]
+    )
+    assert (settings.prior.factor, settings.dynamics.jitter, settings.ladder.high) == (
+        5.0,
+        0.0,
+        7.0,
+    )
     assert all(isinstance(flat(settings)[key], float) for key in FLOATS)
     assert "factor = 5.0\n" in config.to_toml(settings)
 
@@ -203,19 +257,25 @@ CONTRADICTIONS = {
 @pytest.mark.parametrize("key", CONTRADICTIONS)
 def test_the_paper_cannot_be_contradicted(key: str) -> None:
     assignment = f"{key}={CONTRADICTIONS[key]}"
-    with pytest.raises(ConfigError, match=rf"^{re.escape(key)} = .* contradicts the protocol 'paper', which has"):
+    with pytest.raises(
+        ConfigError, match=rf"^{re.escape(key)} = .* contradicts the protocol 'paper', which has"
+    ):
         resolve(protocol="paper", assignments=[assignment])
     assert flat(resolve(assignments=[assignment]))[key] == CONTRADICTIONS[key]
 
 
 def test_every_value_that_the_paper_fixes_is_tried() -> None:
-    assert set(CONTRADICTIONS) == {f"{t}.{name}" for t, values in PAPER["sweep"].items() for name in values}
+    assert set(CONTRADICTIONS) == {
+        f"{t}.{name}" for t, values in PAPER["sweep"].items() for name in values
+    }
 
 
 def test_the_paper_may_be_repeated_and_what_it_leaves_open_chosen() -> None:
     said = ["ladder.kind=geometric", "dynamics.jitter=0", "ladder.num=8", "run.copies=2"]
     settings = resolve(protocol="paper", assignments=said)
-    assert settings.ladder.num == 8 and settings.run.copies == 2 and settings.start.minimiser == "alg3"
+    assert (
+        settings.ladder.num == 8 and settings.run.copies == 2 and settings.start.minimiser == "alg3"
+    )
 
 
 @pytest.mark.parametrize(
@@ -248,7 +308,9 @@ def test_values_of_set_are_toml_or_else_plain_words(text: str, value: object) ->
 
 @pytest.mark.parametrize("text", ["run.rounds", "=3", ".rounds=3", "run.=3", "run..rounds=3", ""])
 def test_an_assignment_needs_a_key_and_a_value(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"--set needs key=value, such as --set ladder\.num=56, got"):
+    with pytest.raises(
+        ConfigError, match=r"--set needs key=value, such as --set ladder\.num=56, got"
+    ):
         parse_assignment(text)
 
 
@@ -260,7 +322,11 @@ def test_assignments_reach_their_settings() -> None:
         "protocol=default",
     ]
     settings = resolve(assignments=assignments)
-    assert settings.network.name == "1024-10-10" and settings.ladder.temperatures == (1.0, 2.5, math.inf)
+    assert settings.network.name == "1024-10-10" and settings.ladder.temperatures == (
+        1.0,
+        2.5,
+        math.inf,
+    )
 
 
 @pytest.mark.parametrize("given", [[1.0], [0.1, 1, 10], [1e-12, 1e12], [1, math.inf]])
@@ -270,21 +336,44 @@ def test_temperatures_may_be_listed(given: list[float]) -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [[0.0, 1.0], [-1.0, 1.0], [2.0, 1.0], [1.0, 1.0], [1.0, math.nan], [math.nan], [math.inf, math.inf]]
+    "given",
+    [
+        [0.0, 1.0],
+        [-1.0, 1.0],
+        [2.0, 1.0],
+        [1.0, 1.0],
+        [1.0, math.nan],
+        [math.nan],
+        [math.inf, math.inf],
+    ],
 )
 def test_listed_temperatures_must_be_increasing_and_positive(given: list[float]) -> None:
-    with pytest.raises(ConfigError, match=r"ladder\.temperatures must be increasing and positive, got \["):
+    with pytest.raises(
+        ConfigError, match=r"ladder\.temperatures must be increasing and positive, got \["
+    ):
         settings_from({"ladder": {"kind": "listed", "temperatures": given}})
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"ladder": {"kind": "listed"}}, r'ladder\.kind = "listed" needs ladder\.temperatures, such as \[0\.1'),
-        ({"ladder": {"temperatures": [1, 2]}}, r'ladder\.temperatures are for ladder\.kind = "listed", got .*adaptive'),
-        ({"ladder": {"low": 5, "high": 5}}, r"ladder\.low must be below ladder\.high, got 5\.0 and 5\.0"),
+        (
+            {"ladder": {"kind": "listed"}},
+            r'ladder\.kind = "listed" needs ladder\.temperatures, such as \[0\.1',
+        ),
+        (
+            {"ladder": {"temperatures": [1, 2]}},
+            r'ladder\.temperatures are for ladder\.kind = "listed", got .*adaptive',
+        ),
+        (
+            {"ladder": {"low": 5, "high": 5}},
+            r"ladder\.low must be below ladder\.high, got 5\.0 and 5\.0",
+        ),
         ({"tune": {"low": 0.9}}, r"tune\.low must be below tune\.high, got 0\.9 and 0\.7"),
-        ({"run": {"reproducible": True, "data_devices": 2}}, r"run\.reproducible needs run\.data_devices = 1, got 2"),
+        (
+            {"run": {"reproducible": True, "data_devices": 2}},
+            r"run\.reproducible needs run\.data_devices = 1, got 2",
+        ),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused(given: dict[str, Any], message: str) -> None:
@@ -294,7 +383,8 @@ def test_settings_that_do_not_go_together_are_refused(given: dict[str, Any], mes
 
 def test_an_unknown_preset_is_refused_with_the_nearest() -> None:
     with pytest.raises(
-        ConfigError, match=r"unknown preset 'quik' \(did you mean quick\?\); there are quick, paper-d50"
+        ConfigError,
+        match=r"unknown preset 'quik' \(did you mean quick\?\); there are quick, paper-d50",
     ):
         resolve(preset="quik")
     with pytest.raises(ConfigError, match=r"unknown preset 'zzzzzz'; there are quick"):
@@ -319,12 +409,19 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
 
 def test_differences_are_listed_by_name() -> None:
     new = resolve(assignments=["run.rounds=7", "ladder.kind=geometric"])
-    assert differences(Settings(), new) == ["run.rounds: 200 -> 7", "ladder.kind: adaptive -> geometric"]
+    assert differences(Settings(), new) == [
+        "run.rounds: 200 -> 7",
+        "ladder.kind: adaptive -> geometric",
+    ]
     assert differences(new, new) == []
 
 
 def test_rungs_below_the_posterior_are_for_paths_by_temperature() -> None:
     assert config.resolve("evidence", assignments=["path.coldest=0.5"]).path.coldest == 0.5
-    for wrong in (["path.method=bridge", "path.coldest=0.5"], ["path.coldest=1.5"], ["path.coldest=0"]):
+    for wrong in (
+        ["path.method=bridge", "path.coldest=0.5"],
+        ["path.coldest=1.5"],
+        ["path.coldest=0"],
+    ):
         with pytest.raises(ConfigError, match="coldest"):
             config.resolve("evidence", assignments=wrong)

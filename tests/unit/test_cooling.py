@@ -1,4 +1,6 @@
-"""The rule that stops the cooling, on curves whose truth is known, beside broken rules that must fail them."""
+"""The rule that stops the cooling, on curves whose truth is known, beside broken rules that must
+fail them.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tempernet.annealing import LEAST_REPLICAS
-from tempernet.cooling import Course, follow, least, rise
+from tempernet.annealing.annealer import LEAST_REPLICAS
+from tempernet.annealing.stopping import Course, follow, least, rise
+from tempernet.diagnostics.statistics import average
 from tempernet.errors import ConfigError
-from tempernet.statistics import average
 
 Rule = Callable[[np.ndarray, int], Course]
 REPLICAS, DRAWS = 8, 10
@@ -23,7 +25,9 @@ def curve(
     memory: float = 0.5,
     apart: float = 0.0,
 ) -> np.ndarray:
-    """Losses (temperatures, replicas, draws) around the means: AR(1) noise, and an offset for each replica."""
+    """Losses (temperatures, replicas, draws) around the means: AR(1) noise, and an offset for each
+    replica.
+    """
     steps = rng.normal(size=(len(means) * DRAWS, REPLICAS))
     for i in range(1, len(steps)):
         steps[i] = memory * steps[i - 1] + np.sqrt(1 - memory**2) * steps[i]
@@ -80,7 +84,9 @@ def _by(losses: np.ndarray, patience: int, risen_fn: Callable[[int, int], bool])
     return Course(best, risen, False)
 
 
-def stops(rule: Rule, means: np.ndarray | list[float], patience: int, runs: int = 60, **noise: float) -> float:
+def stops(
+    rule: Rule, means: np.ndarray | list[float], patience: int, runs: int = 60, **noise: float
+) -> float:
     """The share of runs that the rule stops."""
     rng = np.random.default_rng(1)
     return float(np.mean([rule(curve(means, rng, **noise), patience).stopped for _ in range(runs)]))
@@ -145,7 +151,9 @@ def test_what_replicas_differ_by_does_not_hide_a_rise() -> None:
 
 
 def test_where_it_stops_is_near_the_known_optimum() -> None:
-    """A parabola: the best temperature is within its noise of the vertex, and the cooling ends not long after it."""
+    """A parabola: the best temperature is within its noise of the vertex, and the cooling ends not
+    long after it.
+    """
     vertex = 12
     means = 0.2 * (np.arange(25.0) - vertex) ** 2
     rng = np.random.default_rng(6)
@@ -198,8 +206,13 @@ def test_nothing_has_happened_yet() -> None:
 
 
 @pytest.mark.parametrize(("replicas", "stops"), [(LEAST_REPLICAS, True), (2, False)])
-def test_as_few_replicas_as_are_allowed_can_stop_and_fewer_hardly_do(replicas: int, stops: bool) -> None:
+def test_as_few_replicas_as_are_allowed_can_stop_and_fewer_hardly_do(
+    replicas: int, stops: bool
+) -> None:
     means = np.abs(np.arange(20) - 7.0) * np.where(np.arange(20) > 7, 2.0, 1.0)
-    courses = [follow(curve(means, np.random.default_rng(seed))[:, :replicas], patience=3) for seed in range(40)]
+    courses = [
+        follow(curve(means, np.random.default_rng(seed))[:, :replicas], patience=3)
+        for seed in range(40)
+    ]
     stopped = np.mean([course.stopped for course in courses])
     assert stopped == 1 if stops else stopped < 0.5

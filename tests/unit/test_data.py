@@ -1,4 +1,6 @@
-"""Which examples train, validate and test; how they are normalised; what the embedded MNIST-16 holds."""
+"""Which examples train, validate and test; how they are normalised; what the embedded MNIST-16
+holds.
+"""
 
 import hashlib
 import importlib.util
@@ -20,19 +22,28 @@ from tempernet.errors import DataError
 REPOSITORY = Path(__file__).resolve().parents[2]
 MNIST = REPOSITORY.parent / "shared" / "mnist"
 PAPER_INDICES = REPOSITORY.parent / "shared" / "paper" / "indices"
-needs_mnist = pytest.mark.skipif(not MNIST.is_dir(), reason="no folder ../shared/mnist with MNIST's idx files")
-needs_paper = pytest.mark.skipif(not PAPER_INDICES.is_dir(), reason="no folder ../shared/paper/indices")
+needs_mnist = pytest.mark.skipif(
+    not MNIST.is_dir(), reason="no folder ../shared/mnist with MNIST's idx files"
+)
+needs_paper = pytest.mark.skipif(
+    not PAPER_INDICES.is_dir(), reason="no folder ../shared/paper/indices"
+)
 
 
 def numbered(train_counts: list[int], test_counts: list[int], seed: int = 0) -> Source:
-    """A source with these numbers of examples of each class; pixel 0 of an example is its unique number."""
+    """A source with these numbers of examples of each class; pixel 0 of an example is its unique
+    number.
+    """
     random = np.random.RandomState(seed)
     y_train, y_test = (
-        random.permutation(np.repeat(np.arange(len(counts)), counts)) for counts in (train_counts, test_counts)
+        random.permutation(np.repeat(np.arange(len(counts)), counts))
+        for counts in (train_counts, test_counts)
     )
     number = np.arange(len(y_train) + len(y_test), dtype=np.float32)
     x = np.stack([number, number % 7], axis=1)
-    return Source("numbered", x[: len(y_train)], y_train, x[len(y_train) :], y_test, len(train_counts))
+    return Source(
+        "numbered", x[: len(y_train)], y_train, x[len(y_train) :], y_test, len(train_counts)
+    )
 
 
 def numbers(data: Dataset, group: Examples) -> list[int]:
@@ -45,7 +56,9 @@ def class_counts(examples: Examples, classes: int = 10) -> list[int]:
 
 
 def build_script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("build_mnist16", REPOSITORY / "scripts" / "build_mnist16.py")
+    spec = importlib.util.spec_from_file_location(
+        "build_mnist16", REPOSITORY / "scripts" / "build_mnist16.py"
+    )
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -98,7 +111,9 @@ def test_every_training_image_can_be_chosen() -> None:
     assert chosen == set(range(12))
 
 
-@pytest.mark.parametrize(("n_train", "n_validation"), [(6, 0), (6, 9), (6, 27), (6, 30), (6, 39), (None, 5)])
+@pytest.mark.parametrize(
+    ("n_train", "n_validation"), [(6, 0), (6, 9), (6, 27), (6, 30), (6, 39), (None, 5)]
+)
 def test_the_three_groups_are_disjoint_and_complete(n_train: int | None, n_validation: int) -> None:
     source = numbered([11] * 3, [4] * 3)
     data = source.split(n_train, n_validation=n_validation)
@@ -161,12 +176,18 @@ def test_the_hash_tells_data_apart_and_nothing_else() -> None:
     others = [
         source.split(indices=[1, 0, 2, 3]),
         source.split(indices=[0, 1, 2, 3], n_validation=1),
-        Source("x", source.x_train, source.y_train, x, source.y_test, 2).split(indices=[0, 1, 2, 3]),
-        Source("y", source.x_train, relabelled, source.x_test, source.y_test, 2).split(indices=[0, 1, 2, 3]),
-        Source("c", source.x_train, source.y_train, source.x_test, source.y_test, 3).split(indices=[0, 1, 2, 3]),
-        Source("n", source.x_train, source.y_train, source.x_test, source.y_test, 2, (0.0, 1.0)).split(
+        Source("x", source.x_train, source.y_train, x, source.y_test, 2).split(
             indices=[0, 1, 2, 3]
         ),
+        Source("y", source.x_train, relabelled, source.x_test, source.y_test, 2).split(
+            indices=[0, 1, 2, 3]
+        ),
+        Source("c", source.x_train, source.y_train, source.x_test, source.y_test, 3).split(
+            indices=[0, 1, 2, 3]
+        ),
+        Source(
+            "n", source.x_train, source.y_train, source.x_test, source.y_test, 2, (0.0, 1.0)
+        ).split(indices=[0, 1, 2, 3]),
     ]
     assert len({base.sha256, *(other.sha256 for other in others)}) == 1 + len(others)
 
@@ -175,11 +196,15 @@ def test_mnist_is_normalised_by_its_customary_numbers() -> None:
     data = mnist16().split(50)
     stored = mnist16().x_train[data.indices]
     assert (data.mean, data.std) == (0.1307, 0.3081)
-    np.testing.assert_array_equal(data.train.x, ((stored / 255 - 0.1307) / 0.3081).astype(np.float32))
+    np.testing.assert_array_equal(
+        data.train.x, ((stored / 255 - 0.1307) / 0.3081).astype(np.float32)
+    )
 
 
 @pytest.mark.parametrize(("dtype", "scale"), [(np.uint8, 255.0), (np.float32, 1.0), (">f8", 1.0)])
-def test_other_data_is_normalised_by_its_training_examples(dtype: npt.DTypeLike, scale: float) -> None:
+def test_other_data_is_normalised_by_its_training_examples(
+    dtype: npt.DTypeLike, scale: float
+) -> None:
     random = np.random.RandomState(0)
     x = random.randint(0, 256, (3000, 2, 3)).astype(dtype)
     y = random.randint(0, 2, 3000)
@@ -274,20 +299,30 @@ def test_resize_of_colour_images_is_pillows_rgb_resize() -> None:
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])
 @pytest.mark.parametrize("shape", [(28, 28), (16, 16), (9, 14), (1, 3)])
-def test_images_are_resized_together_as_they_are_one_by_one(shape: tuple[int, int], dtype: Any) -> None:
+def test_images_are_resized_together_as_they_are_one_by_one(
+    shape: tuple[int, int], dtype: Any
+) -> None:
     x = np.random.RandomState(1).randint(0, 256, (1003, *shape)).astype(dtype)
     for height, width in ((16, 16), (4, 4), (31, 31), (5, 11), (20, 3)):
-        alone = [np.asarray(Image.fromarray(i).resize((width, height), Image.Resampling.BILINEAR)) for i in x]
-        # Of images that are not square Pillow may resize the columns first, and then rounds another way.
+        alone = [
+            np.asarray(Image.fromarray(i).resize((width, height), Image.Resampling.BILINEAR))
+            for i in x
+        ]
+        # Of images that are not square Pillow may resize the columns first, and then rounds another
+        # way.
         square = shape[0] == shape[1] and height == width
         tolerance = 0 if square else 1 if dtype is np.uint8 else 1e-4
         together = resize("x", x, (height, width))
         assert together.dtype == dtype and together.flags.c_contiguous
-        np.testing.assert_allclose(together.astype(float), np.stack(alone).astype(float), rtol=0, atol=tolerance)
+        np.testing.assert_allclose(
+            together.astype(float), np.stack(alone).astype(float), rtol=0, atol=tolerance
+        )
 
 
 def test_resize_of_float_images_keeps_a_linear_ramp() -> None:
     ramp = np.tile(np.arange(16, dtype=np.float64), (1, 16, 1))
     halved = resize("x", ramp, 8)
     assert halved.shape == (1, 8, 8) and halved.dtype == np.float32
-    np.testing.assert_allclose(halved[0, :, 1:-1], np.tile(np.arange(0.5, 16, 2)[1:-1], (8, 1)), rtol=1e-6)
+    np.testing.assert_allclose(
+        halved[0, :, 1:-1], np.tile(np.arange(0.5, 16, 2)[1:-1], (8, 1)), rtol=1e-6
+    )

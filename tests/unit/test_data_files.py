@@ -1,4 +1,6 @@
-"""Readers of idx folders, npz files and index lists; and every bad input with what its message must say."""
+"""Readers of idx folders, npz files and index lists; and every bad input with what its message must
+say.
+"""
 
 import gzip
 import struct
@@ -26,8 +28,15 @@ def idx_bytes(array: np.ndarray) -> bytes:
 
 
 def idx_folder(folder: Path, **replaced: bytes) -> Path:
-    """Write a training pair; `images`, `labels`, `images_gz`, `test_images`, `test_labels` replace or add."""
-    files = {"images": IMAGES, "labels": LABELS, "test_images": TEST_IMAGES, "test_labels": TEST_LABELS}
+    """Write a training pair; `images`, `labels`, `images_gz`, `test_images`, `test_labels` replace
+    or add.
+    """
+    files = {
+        "images": IMAGES,
+        "labels": LABELS,
+        "test_images": TEST_IMAGES,
+        "test_labels": TEST_LABELS,
+    }
     files["images_gz"] = IMAGES + ".gz"
     contents = {"images": idx_bytes(X), "labels": idx_bytes(Y)} | replaced
     if "images_gz" in contents:
@@ -125,18 +134,36 @@ def test_indices_are_read_in_order(tmp_path: Path) -> None:
 Case = tuple[Callable[[Path], object], list[str]]
 BAD_ARRAYS: dict[str, Case] = {
     "label too large": (lambda _: source(classes=2), ["y_train[2] is 2", "0..1"]),
-    "label negative": (lambda _: source(y_test=np.array([0, -4])), ["y_test[1] is -4", "from 0 up"]),
+    "label negative": (
+        lambda _: source(y_test=np.array([0, -4])),
+        ["y_test[1] is -4", "from 0 up"],
+    ),
     "labels not integers": (lambda _: source(y_train=Y + 0.5), ["y_train", "float64", "integers"]),
-    "labels one-hot": (lambda _: source(y_train=np.eye(3, dtype=int)[Y]), ["y_train", "(6, 3)", "(n,)"]),
-    "pixel nan": (lambda _: source(x_train=with_pixel(np.nan)), ["x_train holds nan", "(2, 3, 1)", "finite"]),
+    "labels one-hot": (
+        lambda _: source(y_train=np.eye(3, dtype=int)[Y]),
+        ["y_train", "(6, 3)", "(n,)"],
+    ),
+    "pixel nan": (
+        lambda _: source(x_train=with_pixel(np.nan)),
+        ["x_train holds nan", "(2, 3, 1)", "finite"],
+    ),
     "pixel inf": (lambda _: source(x_train=with_pixel(-np.inf)), ["x_train holds -inf", "finite"]),
-    "pixel beyond float32": (lambda _: source(x_train=with_pixel(1e39)), ["1e+39", "within float32"]),
+    "pixel beyond float32": (
+        lambda _: source(x_train=with_pixel(1e39)),
+        ["1e+39", "within float32"],
+    ),
     "pixels int64": (lambda _: source(x_train=X.astype(int)), ["int64", "uint8", "float32"]),
     "pixels flat": (lambda _: source(x_train=X[0, 0]), ["(5,)", "(n, features)"]),
     "pixels a list": (lambda _: source(x_train=X.tolist()), ["list", "numpy array"]),
     "no pixels": (lambda _: source(x_train=X[..., :0]), ["(6, 4, 0)", "no empty axis"]),
-    "no examples": (lambda _: source(x_train=X[:0], y_train=Y[:0]), ["x_train has 0", "at least 1"]),
-    "lengths differ": (lambda _: source(y_train=Y[:5]), ["6 examples", "5 labels", "one label for each"]),
+    "no examples": (
+        lambda _: source(x_train=X[:0], y_train=Y[:0]),
+        ["x_train has 0", "at least 1"],
+    ),
+    "lengths differ": (
+        lambda _: source(y_train=Y[:5]),
+        ["6 examples", "5 labels", "one label for each"],
+    ),
     "test shape differs": (lambda _: source(x_test=X[:2, :3]), ["(3, 5)", "(4, 5)"]),
     "test type differs": (lambda _: source(x_test=X[:2] / 255), ["float64", "uint8"]),
     "one class": (lambda _: source(classes=1), ["classes", "from 2 to 65536", "got 1"]),
@@ -160,8 +187,14 @@ BAD_SPLITS: dict[str, Case] = {
     "class too small": (lambda _: mnist16().split(60_000), ["6000", "class 5 has 5421", "54210"]),
     "class absent": (lambda _: source(classes=4).split(4), ["class 3 has 0"]),
     "seed negative": (lambda _: source().split(3, seed=-1), ["seed", "4294967295", "got -1"]),
-    "seed too large": (lambda _: source().split(seed=2**32), ["seed", "4294967295", "got 4294967296"]),
-    "both ways": (lambda _: source().split(3, indices=[1]), ["n_train = 3", "indices", "one of them"]),
+    "seed too large": (
+        lambda _: source().split(seed=2**32),
+        ["seed", "4294967295", "got 4294967296"],
+    ),
+    "both ways": (
+        lambda _: source().split(3, indices=[1]),
+        ["n_train = 3", "indices", "one of them"],
+    ),
     "index twice": (lambda _: source().split(indices=[4, 1, 4]), ["4 2 times", "once"]),
     "index too large": (lambda _: source().split(indices=[1, 6]), ["hold 6", "0..5"]),
     "index negative": (lambda _: source().split(indices=[-1]), ["hold -1", "0..5"]),
@@ -171,21 +204,35 @@ BAD_SPLITS: dict[str, Case] = {
         lambda _: source().split(indices=[[1], [2, 3]]),
         ["[[1], [2, 3]]", "list of positions"],
     ),
-    "validation negative": (lambda _: source().split(n_validation=-2), ["n_validation", "at least 0", "-2"]),
-    "validation too large": (lambda _: source().split(3, n_validation=6), ["n_validation = 6", "at most 5"]),
+    "validation negative": (
+        lambda _: source().split(n_validation=-2),
+        ["n_validation", "at least 0", "-2"],
+    ),
+    "validation too large": (
+        lambda _: source().split(3, n_validation=6),
+        ["n_validation = 6", "at most 5"],
+    ),
     "constant images": (
         lambda _: source(x_train=np.full((6, 3), 0.1), x_test=np.ones((2, 3))).split(3),
         ["standard deviation 0", "0.1", "positive"],
     ),
     "outlier leaves float32": (
-        lambda _: source(x_train=X[:, 0] * 1e-9, x_test=np.full((2, 5), 1e38)).split(indices=[0, 1]),
+        lambda _: source(x_train=X[:, 0] * 1e-9, x_test=np.full((2, 5), 1e38)).split(
+            indices=[0, 1]
+        ),
         ["1e+38", "finite"],
     ),
 }
 BAD_FILES: dict[str, Case] = {
     "idx no folder": (lambda p: read_idx(p / "nowhere"), ["nowhere", "no such folder", IMAGES]),
-    "idx empty folder": (lambda p: read_idx(p), [IMAGES, IMAGES + ".gz", "train-images.idx3-ubyte"]),
-    "idx half a test pair": (lambda p: read_idx(idx_folder(p, test_images=idx_bytes(X))), [TEST_LABELS]),
+    "idx empty folder": (
+        lambda p: read_idx(p),
+        [IMAGES, IMAGES + ".gz", "train-images.idx3-ubyte"],
+    ),
+    "idx half a test pair": (
+        lambda p: read_idx(idx_folder(p, test_images=idx_bytes(X))),
+        [TEST_LABELS],
+    ),
     "idx truncated": (
         lambda p: read_idx(idx_folder(p, images=idx_bytes(X)[:-1])),
         [IMAGES, "truncated", "119", "(6, 4, 5)", "120"],
@@ -194,9 +241,15 @@ BAD_FILES: dict[str, Case] = {
         lambda p: read_idx(idx_folder(p, labels=idx_bytes(Y) + b"\0\0")),
         [LABELS, "trailing", "8 bytes", "exactly 6"],
     ),
-    "idx short header": (lambda p: read_idx(idx_folder(p, images=idx_bytes(X)[:9])), ["9 bytes", "16"]),
+    "idx short header": (
+        lambda p: read_idx(idx_folder(p, images=idx_bytes(X)[:9])),
+        ["9 bytes", "16"],
+    ),
     "idx empty file": (lambda p: read_idx(idx_folder(p, images=b"")), ["none", "00000803"]),
-    "idx wrong magic": (lambda p: read_idx(idx_folder(p, images=idx_bytes(Y))), ["00000801", "00000803"]),
+    "idx wrong magic": (
+        lambda p: read_idx(idx_folder(p, images=idx_bytes(Y))),
+        ["00000801", "00000803"],
+    ),
     "idx gz is no gz": (
         lambda p: read_idx(idx_folder(p, images_gz=idx_bytes(X))),
         [IMAGES + ".gz", "gzipped"],
@@ -206,7 +259,9 @@ BAD_FILES: dict[str, Case] = {
         [IMAGES + ".gz", "complete"],
     ),
     "idx gz garbled": (
-        lambda p: read_idx(idx_folder(p, images_gz=gzip.compress(idx_bytes(X))[:12] + b"\xff" * 30)),
+        lambda p: read_idx(
+            idx_folder(p, images_gz=gzip.compress(idx_bytes(X))[:12] + b"\xff" * 30)
+        ),
         [IMAGES + ".gz", "complete"],
     ),
     "idx lengths differ": (
@@ -218,23 +273,47 @@ BAD_FILES: dict[str, Case] = {
         ["x_train has 0 examples", "at least 1"],
     ),
     "size zero": (lambda p: read_idx(idx_folder(p), size=0), ["size", "from 1 to 1024", "got 0"]),
-    "size of three": (lambda p: read_idx(idx_folder(p), size=(1, 2, 3)), ["(1, 2, 3)", "(height, width)"]),  # type: ignore[arg-type]
+    "size of three": (
+        lambda p: read_idx(idx_folder(p), size=(1, 2, 3)),
+        ["(1, 2, 3)", "(height, width)"],
+    ),  # type: ignore[arg-type]
     "npz missing": (lambda p: read_npz(p / "none.npz"), ["none.npz", "no such file", "x_train"]),
     "npz a folder": (lambda p: read_npz(p), ["no such file"]),
-    "npz not a zip": (lambda p: read_npz(written(p / "a.npz", "text")), ["a.npz", "not an npz", "x_train"]),
+    "npz not a zip": (
+        lambda p: read_npz(written(p / "a.npz", "text")),
+        ["a.npz", "not an npz", "x_train"],
+    ),
     "npz cut": (lambda p: read_npz(truncated(npz_file(p))), ["own.npz", "npz"]),
     "npz of text": (lambda p: read_npz(zip_of_text(p / "a.npz")), ["x_train", "a.npz", "array"]),
-    "npz key unknown": (lambda p: read_npz(npz_file(p, x_valid=X)), ["'x_valid'", "x_train", "y_test"]),
-    "npz key missing": (lambda p: read_npz(npz_file(p, y_train=None)), ["lacks", "'y_train'", "x_test"]),
+    "npz key unknown": (
+        lambda p: read_npz(npz_file(p, x_valid=X)),
+        ["'x_valid'", "x_train", "y_test"],
+    ),
+    "npz key missing": (
+        lambda p: read_npz(npz_file(p, y_train=None)),
+        ["lacks", "'y_train'", "x_test"],
+    ),
     "npz half a test pair": (lambda p: read_npz(npz_file(p, x_test=X)), ["lacks", "'y_test'"]),
     "npz objects": (
         lambda p: read_npz(npz_file(p, x_train=np.array([{}, None], object))),
         ["x_train", "own.npz", "not of objects"],
     ),
-    "npz a number": (lambda p: read_npz(npz_file(p, y_train=np.array(3))), ["y_train", "not an array of"]),
-    "npz label negative": (lambda p: read_npz(npz_file(p, y_train=-Y)), ["y_train[1] is -1", "from 0 up"]),
-    "npz one class": (lambda p: read_npz(npz_file(p, y_train=0 * Y)), ["classes", "from 2", "got 1"]),
-    "npz labels not integers": (lambda p: read_npz(npz_file(p, y_train=Y / 2)), ["y_train", "float64"]),
+    "npz a number": (
+        lambda p: read_npz(npz_file(p, y_train=np.array(3))),
+        ["y_train", "not an array of"],
+    ),
+    "npz label negative": (
+        lambda p: read_npz(npz_file(p, y_train=-Y)),
+        ["y_train[1] is -1", "from 0 up"],
+    ),
+    "npz one class": (
+        lambda p: read_npz(npz_file(p, y_train=0 * Y)),
+        ["classes", "from 2", "got 1"],
+    ),
+    "npz labels not integers": (
+        lambda p: read_npz(npz_file(p, y_train=Y / 2)),
+        ["y_train", "float64"],
+    ),
     "npz label far too large": (
         lambda p: read_npz(npz_file(p, y_train=Y + 10**12)),
         ["1000000000003", "65536"],
@@ -243,7 +322,10 @@ BAD_FILES: dict[str, Case] = {
         lambda p: read_npz(npz_file(p, x_train=X[:, 0]), size=16),
         ["(6, 5)", "16 x 16", "(n, height, width"],
     ),
-    "indices missing": (lambda p: read_indices(p / "none.txt"), ["none.txt", "one position a line"]),
+    "indices missing": (
+        lambda p: read_indices(p / "none.txt"),
+        ["none.txt", "one position a line"],
+    ),
     "indices a word": (
         lambda p: read_indices(written(p / "d", "3\nfour\n")),
         ["line 2", "'four'", "integer"],
@@ -253,8 +335,14 @@ BAD_FILES: dict[str, Case] = {
         ["line 1", "'-3'", "non-negative"],
     ),
     "indices too long": (lambda p: read_indices(written(p / "d", "9" * 5000)), ["line 1", "'9999"]),
-    "indices empty": (lambda p: read_indices(written(p / "d", "\n")), ["0 positions", "at least 1"]),
-    "indices not text": (lambda p: read_indices(written(p / "d", b"\xff\xfe")), ["cannot read", "text file"]),
+    "indices empty": (
+        lambda p: read_indices(written(p / "d", "\n")),
+        ["0 positions", "at least 1"],
+    ),
+    "indices not text": (
+        lambda p: read_indices(written(p / "d", b"\xff\xfe")),
+        ["cannot read", "text file"],
+    ),
 }
 BAD_INPUTS = BAD_ARRAYS | BAD_SPLITS | BAD_FILES
 

@@ -11,8 +11,8 @@ import pytest
 
 from tempernet import MLP, Dynamics, Engine, Target, UniformBox, hold_out, temperature_path
 from tempernet.data import Examples
-from tempernet.mesh import compiled
-from tempernet.rounds import Record, State
+from tempernet.devices.mesh import compiled
+from tempernet.tempering.rounds import Record, State
 
 NETWORK = MLP((3, 2))
 TEMPERATURES = [0.5, 1.0, 4.0]
@@ -68,7 +68,9 @@ def plain(engine: Engine, starts: Any) -> tuple[Any, list[Any]]:
 
 
 def assert_close(found: Any, expected: Any) -> None:
-    jax.tree.map(lambda f, e: np.testing.assert_allclose(f, e, rtol=2e-4, atol=2e-5), found, expected)
+    jax.tree.map(
+        lambda f, e: np.testing.assert_allclose(f, e, rtol=2e-4, atol=2e-5), found, expected
+    )
 
 
 def assert_identical(found: Any, expected: Any) -> None:
@@ -85,7 +87,9 @@ def test_the_run_that_others_are_compared_with_has_all_fates(plain: Any) -> None
 
 
 @pytest.mark.parametrize("devices", [2, 4])
-def test_any_number_of_devices_gives_the_same_numbers(devices: int, plain: Any, starts: Any) -> None:
+def test_any_number_of_devices_gives_the_same_numbers(
+    devices: int, plain: Any, starts: Any
+) -> None:
     engine = engine_of(devices=devices)
     assert engine.layout.padded == {2: 8, 4: 8}[devices]
     assert engine.layout.mesh.size == devices
@@ -129,7 +133,9 @@ def test_a_record_is_in_the_order_of_rungs(engine: Engine, starts: Any) -> None:
             energy = energy_fn(engine.weights_at(state, rung))
             for copy in range(2):
                 came_from = np.flatnonzero(record.replica[copy] == state.replica_at[copy, rung])[0]
-                assert float(energy[copy]) == pytest.approx(float(record.phi[copy, came_from, 0]), rel=1e-5)
+                assert float(energy[copy]) == pytest.approx(
+                    float(record.phi[copy, came_from, 0]), rel=1e-5
+                )
                 moved |= bool(came_from != rung)
         np.testing.assert_array_equal(np.sort(state.replica_at, axis=1), [[0, 1, 2]] * 2)
     assert moved
@@ -142,7 +148,9 @@ def test_each_replica_moves_at_the_step_of_its_rung(engine: Engine, starts: Any)
     state = state._replace(replica_at=jax.device_put(replica_at, engine.layout.everywhere))
     after, record = engine.round(state, engine.rungs([0.05, 1e-12, 0.05]))
     np.testing.assert_array_equal(record.replica, replica_at)
-    moved = np.abs(np.asarray(after.point.weights[0].weight - state.point.weights[0].weight)).max(axis=(1, 2))
+    moved = np.abs(np.asarray(after.point.weights[0].weight - state.point.weights[0].weight)).max(
+        axis=(1, 2)
+    )
     still = np.array([0, 3 + 2])
     assert np.all(moved[still] < 1e-6)
     assert np.all(np.delete(moved[:6], still) > 1e-3)
@@ -157,9 +165,18 @@ def test_equal_distances_take_more_of_the_smaller_steps() -> None:
     rungs = engine_of(dynamics=FAR).rungs(STEPS)
     assert rungs.num_steps.tolist() == [5, 4, 3]
     assert engine_of().rungs(STEPS).num_steps.tolist() == [3, 3, 3]
-    # A step that is far too small does not take all the time there is, and a rung that is drawn from takes none.
-    assert FAR.steps_of(np.array([1e-9, 1.0, 1.0]), np.array([True, True, False])).tolist() == [8, 1, 1]
-    assert FAR.steps_of(np.array([0.1, 0.1, 9.0]), np.array([True, True, False])).tolist() == [4, 4, 1]
+    # A step that is far too small does not take all the time there is, and a rung that is drawn
+    # from takes none.
+    assert FAR.steps_of(np.array([1e-9, 1.0, 1.0]), np.array([True, True, False])).tolist() == [
+        8,
+        1,
+        1,
+    ]
+    assert FAR.steps_of(np.array([0.1, 0.1, 9.0]), np.array([True, True, False])).tolist() == [
+        4,
+        4,
+        1,
+    ]
 
 
 def test_each_rung_makes_the_steps_of_its_own(starts: Any) -> None:
@@ -167,9 +184,17 @@ def test_each_rung_makes_the_steps_of_its_own(starts: Any) -> None:
     far = engine_of(dynamics=FAR, exchange="none")
     found, _ = run(far, starts)
     for rung, num_steps in enumerate(far.rungs(STEPS).num_steps.tolist()):
-        alike, _ = run(engine_of(dynamics=replace(FAR, num_steps=num_steps, lengths="steps"), exchange="none"), starts)
+        alike, _ = run(
+            engine_of(dynamics=replace(FAR, num_steps=num_steps, lengths="steps"), exchange="none"),
+            starts,
+        )
         # Of two copies: every third replica, without exchange, is at this rung.
-        assert_close(*(jax.tree.map(lambda leaf, i=rung: leaf[i::3], state.point) for state in (found, alike)))
+        assert_close(
+            *(
+                jax.tree.map(lambda leaf, i=rung: leaf[i::3], state.point)
+                for state in (found, alike)
+            )
+        )
 
 
 def test_own_lengths_give_the_same_numbers_in_any_tiles_and_on_any_devices(starts: Any) -> None:
@@ -195,11 +220,15 @@ def test_only_tiles_with_an_exact_rung_draw(tile: int, tiles: int, starts: Any) 
     state, record = jax.block_until_ready(engine.round(state, rungs))
     jax.effects_barrier()
     assert len(drawn) == tiles
-    plain = Engine(TARGET, replace(path, draw_fn=None), copies=2, dynamics=SHORT, devices=1, seed=3, tile=2)
+    plain = Engine(
+        TARGET, replace(path, draw_fn=None), copies=2, dynamics=SHORT, devices=1, seed=3, tile=2
+    )
     expected, same = plain.round(plain.start(starts), rungs)
     assert_close(record, jax.device_get(same))
     rows = np.arange(2) * 3 + at_exact
-    assert_close(*(jax.tree.map(lambda leaf: leaf[rows], s.point.weights) for s in (state, expected)))
+    assert_close(
+        *(jax.tree.map(lambda leaf: leaf[rows], s.point.weights) for s in (state, expected))
+    )
     assert not np.allclose(record.phi[0, -1], record.phi[1, -1])
 
 
@@ -278,7 +307,10 @@ def test_the_largest_step_is_a_tenth_of_the_narrowest_box() -> None:
     assert gaussian_engine().largest_step == pytest.approx(100.0)
     assert gaussian_engine(masses=4.0).largest_step == pytest.approx(200.0)
     assert gaussian_engine(dynamics=Dynamics(walls="reject")).largest_step == math.inf
-    like = {"a": jax.ShapeDtypeStruct((2,), jnp.float32), "b": jax.ShapeDtypeStruct((), jnp.float32)}
+    like = {
+        "a": jax.ShapeDtypeStruct((2,), jnp.float32),
+        "b": jax.ShapeDtypeStruct((), jnp.float32),
+    }
     target = Target.from_energy(lambda w: jnp.sum(w["a"]), UniformBox({"a": 3.0, "b": 2.0}, like))
     engine = Engine(target, temperature_path([1.0]), masses={"a": 1.0, "b": 4.0}, devices=1)
     assert engine.largest_step == pytest.approx(0.6)
@@ -295,7 +327,9 @@ def at_rest() -> tuple[Engine, State]:
 SPREAD = np.sqrt([0.01, 1.0, 100.0, 1.0])
 
 
-def test_tuning_brings_every_rung_into_the_window_from_far_away(at_rest: tuple[Engine, State]) -> None:
+def test_tuning_brings_every_rung_into_the_window_from_far_away(
+    at_rest: tuple[Engine, State],
+) -> None:
     engine, state = at_rest
     for factor in (1e-3, 1e3):
         tuned, rungs, acceptance = engine.tune(state, engine.rungs(factor * SPREAD))
@@ -320,14 +354,18 @@ def test_tuning_and_rounds_are_one_program(starts: Any, caplog: pytest.LogCaptur
         np.testing.assert_array_equal(state.replica_at, [[0, 1, 2]] * 2)
         _, record = engine.round(state, rungs)
     assert int(record.info.accepted.max()) == SHORT.num_trajectories == 2
-    assert len([message for message in caplog.messages if "Compiling jit(round_fn)" in message]) == 1
+    assert (
+        len([message for message in caplog.messages if "Compiling jit(round_fn)" in message]) == 1
+    )
 
 
 @pytest.mark.parametrize(
     ("replicas", "devices", "tile", "padded", "tiles"),
     [(6, 1, 6, 6, 1), (6, 4, 1, 8, 2), (7, 2, 3, 8, 2), (5, 8, 4, 8, 1), (9, 2, 4, 12, 2)],
 )
-def test_tiles_are_evened_out(replicas: int, devices: int, tile: int, padded: int, tiles: int) -> None:
+def test_tiles_are_evened_out(
+    replicas: int, devices: int, tile: int, padded: int, tiles: int
+) -> None:
     like = jax.ShapeDtypeStruct((1,), jnp.float32)
     target = Target.from_energy(jnp.sum, UniformBox(1.0, like))
     engine = Engine(target, temperature_path([1.0]), copies=replicas, devices=devices, tile=tile)
@@ -342,7 +380,9 @@ def test_masses_may_be_the_fan_in() -> None:
     assert [float(leaf) for leaf in jax.tree.leaves(by_name)] == [4.0, 4.0]
 
 
-@pytest.mark.parametrize(("flags", "wanted"), [("", 512), ("--xla_cpu_prefer_vector_width=256", None)])
+@pytest.mark.parametrize(
+    ("flags", "wanted"), [("", 512), ("--xla_cpu_prefer_vector_width=256", None)]
+)
 def test_programs_use_wide_vectors_unless_the_user_says_a_width(
     flags: str, wanted: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

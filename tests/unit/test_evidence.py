@@ -1,4 +1,6 @@
-"""Estimators on exact draws of a Gaussian path, where every answer is known, and the quadratic's closed forms."""
+"""Estimators on exact draws of a Gaussian path, where every answer is known, and the quadratic's
+closed forms.
+"""
 
 import math
 from collections.abc import Callable
@@ -12,9 +14,17 @@ import pytest
 from scipy.integrate import quad, simpson
 from scipy.stats import kstest, norm, truncnorm
 
-from tempernet import evidence
-from tempernet.evidence import ESTIMATORS, LogRatio, PathSamples, Quadratic, disagreements, log_integrals, log_ratio
-from tempernet.priors import Gaussian, UniformBox
+from tempernet.evidence import estimators as evidence
+from tempernet.evidence.estimators import (
+    ESTIMATORS,
+    LogRatio,
+    PathSamples,
+    Quadratic,
+    disagreements,
+    log_integrals,
+    log_ratio,
+)
+from tempernet.model.priors import Gaussian, UniformBox
 
 RUNS = 60
 WIDTHS = np.array([1.0, 5.0, 30.0])
@@ -22,8 +32,12 @@ FINE = np.concatenate([[0.0], np.geomspace(1e-2, 1.0, 15)])[::-1]
 COARSE = np.array([1.0, 0.3, 0.05, 0.0])
 
 
-def draws(seed: int, beta: np.ndarray, *, copies: int = 2, rounds: int = 100, memory: float = 0.0) -> PathSamples:
-    """E = sum a x^2 / 2 under exp(-beta E) and a unit normal prior; with a memory the rounds are an AR(1) series."""
+def draws(
+    seed: int, beta: np.ndarray, *, copies: int = 2, rounds: int = 100, memory: float = 0.0
+) -> PathSamples:
+    """E = sum a x^2 / 2 under exp(-beta E) and a unit normal prior; with a memory the rounds are an
+    AR(1) series.
+    """
     rng = np.random.default_rng(seed)
     noise = rng.normal(size=(copies, rounds, len(beta), len(WIDTHS)))
     unit = noise.copy()
@@ -40,7 +54,9 @@ def truth(beta: np.ndarray) -> float:
     return float(log_z[-1] - log_z[0])
 
 
-def scores(estimator: Callable[[PathSamples], np.ndarray], beta: np.ndarray, **options: Any) -> np.ndarray:
+def scores(
+    estimator: Callable[[PathSamples], np.ndarray], beta: np.ndarray, **options: Any
+) -> np.ndarray:
     """How many errors each of many runs is off."""
     found = [log_ratio(estimator(draws(seed, beta, **options))) for seed in range(RUNS)]
     return np.array([(answer.value - truth(beta)) / answer.error for answer in found])
@@ -69,7 +85,9 @@ def test_errors_without_correlation_in_time_are_too_small() -> None:
 
     z = [
         (answer.value - truth(FINE)) / answer.bootstrap
-        for answer in (log_ratio(broken(draws(s, FINE, rounds=400, memory=0.8, copies=1))) for s in range(RUNS))
+        for answer in (
+            log_ratio(broken(draws(s, FINE, rounds=400, memory=0.8, copies=1))) for s in range(RUNS)
+        )
     ]
     assert not np.mean(np.abs(z) < 2) > 0.85
 
@@ -90,8 +108,11 @@ def uncorrected(samples: PathSamples, sign: float) -> np.ndarray:
 TWINS: dict[str, Callable[[PathSamples], np.ndarray]] = {
     "bar between the wrong rungs": lambda s: evidence.bar(shifted(s)),
     "bar upside down": lambda s: -evidence.bar(s),
-    # To MBAR it makes no difference which rung a sample comes from, but it does whether all rungs are there.
-    "mbar of one rung's samples": lambda s: evidence.mbar(replace(s, phi=np.repeat(s.phi[:, :, :1], len(s.beta), 2))),
+    # To MBAR it makes no difference which rung a sample comes from, but it does whether all rungs
+    # are there.
+    "mbar of one rung's samples": lambda s: evidence.mbar(
+        replace(s, phi=np.repeat(s.phi[:, :, :1], len(s.beta), 2))
+    ),
     "stepping stone downwards with what leads upwards": lambda s: (
         -evidence.stepping_stone(replace(s, phi=np.roll(s.phi, -1, axis=2)))
     ),
@@ -140,7 +161,8 @@ def test_known_ends_of_copies_that_are_apart_are_added_copy_by_copy() -> None:
     apart = log_integrals(samples, known, apart=True)
     for name, estimator in ESTIMATORS.items():
         each = [
-            k - estimator(replace(samples, phi=phi[None])).mean() for k, phi in zip(known, samples.phi, strict=True)
+            k - estimator(replace(samples, phi=phi[None])).mean()
+            for k, phi in zip(known, samples.phi, strict=True)
         ]
         assert apart[name].value == pytest.approx(np.mean(each))
         assert apart[name].between == pytest.approx(np.std(each, ddof=1) / math.sqrt(2))
@@ -149,12 +171,16 @@ def test_known_ends_of_copies_that_are_apart_are_added_copy_by_copy() -> None:
 def test_estimators_that_do_not_agree_are_named() -> None:
     good = {"bar": LogRatio(1.0, 0.1, 0.1, 0.1), "simpson": LogRatio(1.2, 0.1, 0.1, 0.1)}
     assert disagreements(good) == []
-    far = good | {"mbar": LogRatio(2.0, 0.1, 0.1, 0.1), "trapezoid": LogRatio(math.nan, 0.1, 0.1, 0.1)}
+    far = good | {
+        "mbar": LogRatio(2.0, 0.1, 0.1, 0.1),
+        "trapezoid": LogRatio(math.nan, 0.1, 0.1, 0.1),
+    }
     said = disagreements(far)
     assert [text.split()[0] for text in said] == ["mbar", "trapezoid"]
     # Four rungs for a factor of ten in width: Simpson's rule cannot follow, and says so.
     assert any(
-        text.startswith("simpson") for text in disagreements(log_integrals(draws(0, COARSE, rounds=4000), np.zeros(1)))
+        text.startswith("simpson")
+        for text in disagreements(log_integrals(draws(0, COARSE, rounds=4000), np.zeros(1)))
     )
 
 
@@ -169,30 +195,52 @@ def test_the_quadratic_in_a_box_has_its_closed_form(centre: float, stiffness: fl
     top = 0.5 * stiffness * (nearest - centre) ** 2
     width = 1 / math.sqrt(stiffness + (stiffness * (nearest - centre)) ** 2)
     points = sorted({max(-1.0, nearest - 8 * width), nearest, min(1.0, nearest + 8 * width)})
-    mass, _ = quad(lambda w: math.exp(top - 0.5 * stiffness * (w - centre) ** 2), -1, 1, points=points, limit=200)
+    mass, _ = quad(
+        lambda w: math.exp(top - 0.5 * stiffness * (w - centre) ** 2),
+        -1,
+        1,
+        points=points,
+        limit=200,
+    )
     assert made.log_integral == pytest.approx(3 * (math.log(mass) - top), rel=1e-6, abs=1e-6)
 
 
 def test_the_quadratic_centred_on_the_box_instead_is_wrong() -> None:
     like = jax.ShapeDtypeStruct((1,), jnp.float32)
     right = Quadratic(np.array([0.9]), np.array([4.0]), UniformBox(1.0, like)).log_integral
-    assert abs(Quadratic(np.array([0.0]), np.array([4.0]), UniformBox(1.0, like)).log_integral - right) > 0.1
+    assert (
+        abs(Quadratic(np.array([0.0]), np.array([4.0]), UniformBox(1.0, like)).log_integral - right)
+        > 0.1
+    )
 
 
-@pytest.mark.parametrize(("centre", "stiffness", "std"), [(0.7, 3.0, 0.5), (-2.0, 0.01, 4.0), (5.0, 100.0, 1.0)])
-def test_the_quadratic_with_a_gaussian_prior_has_its_closed_form(centre: float, stiffness: float, std: float) -> None:
+@pytest.mark.parametrize(
+    ("centre", "stiffness", "std"), [(0.7, 3.0, 0.5), (-2.0, 0.01, 4.0), (5.0, 100.0, 1.0)]
+)
+def test_the_quadratic_with_a_gaussian_prior_has_its_closed_form(
+    centre: float, stiffness: float, std: float
+) -> None:
     like = jax.ShapeDtypeStruct((2,), jnp.float32)
     made = Quadratic(np.full(2, centre), np.full(2, stiffness), Gaussian(std, like))
     mass, _ = quad(
-        lambda w: math.exp(-0.5 * stiffness * (w - centre) ** 2 - 0.5 * (w / std) ** 2), -60, 60, points=[centre, 0]
+        lambda w: math.exp(-0.5 * stiffness * (w - centre) ** 2 - 0.5 * (w / std) ** 2),
+        -60,
+        60,
+        points=[centre, 0],
     )
     assert made.log_integral == pytest.approx(2 * math.log(mass), rel=1e-6)
 
 
-@pytest.mark.parametrize(("centre", "stiffness"), [(0.0, 1e-6), (0.8, 3.0), (1.0, 400.0), (-0.5, 1e4)])
+@pytest.mark.parametrize(
+    ("centre", "stiffness"), [(0.0, 1e-6), (0.8, 3.0), (1.0, 400.0), (-0.5, 1e4)]
+)
 def test_draws_of_the_quadratic_in_a_box_have_its_density(centre: float, stiffness: float) -> None:
     like = jax.ShapeDtypeStruct((4000,), jnp.float32)
-    made = Quadratic(np.full(4000, centre, np.float32), np.full(4000, stiffness, np.float32), UniformBox(1.0, like))
+    made = Quadratic(
+        np.full(4000, centre, np.float32),
+        np.full(4000, stiffness, np.float32),
+        UniformBox(1.0, like),
+    )
     drawn = np.asarray(made.draw(jax.random.key(3)), np.float64)
     assert np.abs(drawn).max() <= 1
     width = stiffness**-0.5
@@ -203,7 +251,9 @@ def test_draws_of_the_quadratic_in_a_box_have_its_density(centre: float, stiffne
 
 def test_draws_of_the_quadratic_with_a_gaussian_prior_have_its_density() -> None:
     like = jax.ShapeDtypeStruct((4000,), jnp.float32)
-    made = Quadratic(np.full(4000, 2.0, np.float32), np.full(4000, 3.0, np.float32), Gaussian(0.5, like))
+    made = Quadratic(
+        np.full(4000, 2.0, np.float32), np.full(4000, 3.0, np.float32), Gaussian(0.5, like)
+    )
     drawn = np.asarray(made.draw(jax.random.key(3)), np.float64)
     assert kstest(drawn, norm(6 / 7, 7**-0.5).cdf).pvalue > 1e-3
     assert kstest(drawn, norm(2.0, 3**-0.5).cdf).pvalue < 1e-9

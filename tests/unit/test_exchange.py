@@ -1,4 +1,6 @@
-"""Exchange: the swap rule by hand, the pairs that are tried, and permutations that stay permutations."""
+"""Exchange: the swap rule by hand, the pairs that are tried, and permutations that stay
+permutations.
+"""
 
 import functools
 import itertools
@@ -12,7 +14,7 @@ import pytest
 from jax import Array
 from scipy import stats
 
-from tempernet.exchange import SWEEPS, SwapInfo, log_swap_ratio, repeated
+from tempernet.tempering.exchange import SWEEPS, SwapInfo, log_swap_ratio, repeated
 
 TEMPERATURES = np.array([0.5, 1.0, 2.0, 4.0, 8.0], np.float32)
 COEFFICIENTS = jnp.asarray(1 / TEMPERATURES[:, None])
@@ -32,7 +34,9 @@ def compiled(name: str) -> Any:
 
     def sweep(round_index: Array, replica_at: Array, phi: Array, coefficients: Array) -> Any:
         keys = jax.random.split(jax.random.key(2), KEYS)
-        return jax.vmap(lambda key: SWEEPS[name](key, round_index, replica_at, phi, coefficients))(keys)
+        return jax.vmap(lambda key: SWEEPS[name](key, round_index, replica_at, phi, coefficients))(
+            keys
+        )
 
     return jax.jit(sweep)
 
@@ -48,7 +52,9 @@ def sweep_many(
 
 def test_the_swap_ratio_is_alg_2s() -> None:
     t_j, t_k, e_j, e_k = 0.5, 2.0, 3.0, 7.5
-    found = log_swap_ratio(jnp.array([1 / t_j]), jnp.array([1 / t_k]), jnp.array([e_j]), jnp.array([e_k]))
+    found = log_swap_ratio(
+        jnp.array([1 / t_j]), jnp.array([1 / t_k]), jnp.array([e_j]), jnp.array([e_k])
+    )
     assert float(found) == pytest.approx((1 / t_j - 1 / t_k) * (e_j - e_k)) == pytest.approx(-6.75)
 
 
@@ -101,7 +107,12 @@ def test_the_energies_belong_to_replicas_and_not_to_rungs() -> None:
 def test_even_odd_swaps_as_often_as_the_probability_it_records() -> None:
     phi = phi_of(1.0, 2.1, 1.0, 2.0, 9.0)
     _, info = sweep_many("even-odd", phi, 0)
-    by_hand = [math.exp((1 / 0.5 - 1 / 1.0) * (1.0 - 2.1)), 0, math.exp((1 / 2 - 1 / 4) * (1.0 - 2.0)), 0]
+    by_hand = [
+        math.exp((1 / 0.5 - 1 / 1.0) * (1.0 - 2.1)),
+        0,
+        math.exp((1 / 2 - 1 / 4) * (1.0 - 2.0)),
+        0,
+    ]
     np.testing.assert_allclose(info.probability, [by_hand] * KEYS, rtol=1e-5)
     for pair in (0, 2):
         p = by_hand[pair]
@@ -169,12 +180,18 @@ def test_repeated_once_is_the_sweep_itself() -> None:
 @pytest.mark.parametrize("name", SWEEPS)
 @pytest.mark.parametrize("round_index", [0, 1])
 def test_repeated_sweeps_follow_each_other(name: str, round_index: int) -> None:
-    """Each sees what the one before it left, has a key of its own, and counts on where the last round ended."""
+    """Each sees what the one before it left, has a key of its own, and counts on where the last
+    round ended.
+    """
     phi, key, number = phi_of(1.0, 1.4, 0.8, 1.1, 1.3), jax.random.key(5), 3
-    found, info = repeated(SWEEPS[name], number)(key, jnp.int32(round_index), IN_ORDER, phi, COEFFICIENTS)
+    found, info = repeated(SWEEPS[name], number)(
+        key, jnp.int32(round_index), IN_ORDER, phi, COEFFICIENTS
+    )
     replica_at, infos = IN_ORDER, []
     for s, sweep_key in enumerate(jax.random.split(key, number)):
-        replica_at, one = SWEEPS[name](sweep_key, jnp.int32(round_index * number + s), replica_at, phi, COEFFICIENTS)
+        replica_at, one = SWEEPS[name](
+            sweep_key, jnp.int32(round_index * number + s), replica_at, phi, COEFFICIENTS
+        )
         infos.append(one)
     np.testing.assert_array_equal(found, replica_at)
     for total, *parts in zip(info, *infos, strict=True):
@@ -182,14 +199,20 @@ def test_repeated_sweeps_follow_each_other(name: str, round_index: int) -> None:
 
 
 def places(number: int) -> float:
-    """Chi-square p of where `number` sweeps leave three replicas, against exp(-sum_k E_k / T_k) over their orders."""
+    """Chi-square p of where `number` sweeps leave three replicas, against exp(-sum_k E_k / T_k)
+    over their orders.
+    """
     phi, coefficients = phi_of(1.0, 2.0, 3.5), COEFFICIENTS[:3]
     sweep_fn = repeated(SWEEPS["even-odd"], number)
     keys = jax.random.split(jax.random.key(8), KEYS)
     start = jnp.arange(3, dtype=jnp.int32)
-    ends = np.asarray(jax.vmap(lambda key: sweep_fn(key, jnp.int32(0), start, phi, coefficients)[0])(keys))
+    ends = np.asarray(
+        jax.vmap(lambda key: sweep_fn(key, jnp.int32(0), start, phi, coefficients)[0])(keys)
+    )
     orders = list(itertools.permutations(range(3)))
-    weights = np.array([math.exp(-float(np.sum(coefficients[:, 0] * phi[list(order), 0]))) for order in orders])
+    weights = np.array(
+        [math.exp(-float(np.sum(coefficients[:, 0] * phi[list(order), 0]))) for order in orders]
+    )
     counts = [np.all(ends == order, axis=1).sum() for order in orders]
     return float(stats.chisquare(counts, KEYS * weights / weights.sum()).pvalue)
 

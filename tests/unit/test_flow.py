@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tempernet.flow import COLD, HOT, LAGS, Flow, bottleneck, freedom, sides_kept
+from tempernet.diagnostics.flow import COLD, HOT, LAGS, Flow, bottleneck, freedom, sides_kept
 
 
 def followed(rounds: list[list[int]] | list[list[list[int]]]) -> Flow:
@@ -37,7 +37,8 @@ def test_every_crossing_counts_once_however_long_the_replica_stays() -> None:
 
 
 def test_rungs_below_the_cold_end_belong_to_it() -> None:
-    # Replica 1 goes up from the second rung and replica 2 comes down to it; the coldest rung sees neither.
+    # Replica 1 goes up from the second rung and replica 2 comes down to it; the coldest rung sees
+    # neither.
     rounds = np.array([[0, 1, 2], [0, 2, 1]])[:, None]
     assert Flow.of(rounds).round_trips.tolist() == [0]
     assert Flow.of(rounds, cold=2).round_trips.tolist() == [1]
@@ -74,7 +75,9 @@ def test_nothing_followed_is_nothing_known() -> None:
 
 @pytest.mark.parametrize("rungs", [4, 7])
 def test_a_conveyor_belt_makes_all_the_trips_there_are(rungs: int) -> None:
-    """Replicas move up on even places and down on odd ones, as in even-odd exchange where every swap succeeds."""
+    """Replicas move up on even places and down on odd ones, as in even-odd exchange where every
+    swap succeeds.
+    """
     replica, rounds = np.arange(rungs), []
     for step in range(20 * rungs):
         rounds.append(replica.tolist())
@@ -122,7 +125,8 @@ def test_what_is_saved_is_a_copy() -> None:
 def swapping(rounds: int, rungs: int, memory: float, seed: int = 0) -> np.ndarray:
     """Who sits where, (rounds, 2, rungs): neighbours swap at random, or as they remember.
 
-    A replica has a place of its own, and swaps that lead away from it are rarer, the more so the longer its `memory`.
+    A replica has a place of its own, and swaps that lead away from it are rarer, the more so the
+    longer its `memory`.
     """
     random = np.random.default_rng(seed)
     found = np.empty((rounds, 2, rungs), np.int32)
@@ -176,7 +180,9 @@ def test_a_bottleneck_is_where_the_flow_falls_at_once() -> None:
 
 
 def wandering(rate: float, rounds: int, rungs: int = 32, copies: int = 2) -> np.ndarray:
-    """Swaps at 0.6 between neighbours, but at `rate` between the two rungs in the middle: (rounds, copies, rungs)."""
+    """Swaps at 0.6 between neighbours, but at `rate` between the two rungs in the middle: (rounds,
+    copies, rungs).
+    """
     random, order = np.random.default_rng(1), np.tile(np.arange(rungs), (copies, 1))
     rates, found = np.where(np.arange(rungs - 1) == rungs // 2 - 1, rate, 0.6), []
     for now in range(rounds):
@@ -209,5 +215,7 @@ def test_sides_that_are_kept_by_hand() -> None:
 
 
 def test_replicas_of_two_kinds_make_a_bottleneck() -> None:
-    """Half of the replicas belong below the middle and half above, and seldom pass; within each half they are free."""
+    """Half of the replicas belong below the middle and half above, and seldom pass; within each
+    half they are free.
+    """
     assert bottleneck(Flow.of(wandering(0.01, 6000, copies=1)).fraction_from_hot) == (15, 16)

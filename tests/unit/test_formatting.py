@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from tempernet.formatting import duration, with_error
+from tempernet.report.formatting import duration, with_error
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,14 @@ def test_with_error(mean: float, error: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0.0, "0 s"), (89.4, "89 s"), (90.0, "2 min"), (3600.0, "60 min"), (5400.0, "1 h 30 min"), (math.nan, "?")],
+    [
+        (0.0, "0 s"),
+        (89.4, "89 s"),
+        (90.0, "2 min"),
+        (3600.0, "60 min"),
+        (5400.0, "1 h 30 min"),
+        (math.nan, "?"),
+    ],
 )
 def test_duration(seconds: float, text: str) -> None:
     assert duration(seconds) == text

@@ -1,4 +1,6 @@
-"""One HMC trajectory: every fate has its count, acceptance is exp(-dH), units are the paper's in disguise."""
+"""One HMC trajectory: every fate has its count, acceptance is exp(-dH), units are the paper's in
+disguise.
+"""
 
 import functools
 import math
@@ -13,10 +15,10 @@ from jax import Array
 from scipy import stats
 
 from tempernet import Dynamics, Gaussian, UniformBox, temperature_path
-from tempernet.hmc import Info, Kernel, draw_momentum, kinetic_change
-from tempernet.integrator import Point
-from tempernet.paths import Centre, bridge_path
-from tempernet.priors import Prior
+from tempernet.kernels.hmc import Info, Kernel, draw_momentum, kinetic_change
+from tempernet.kernels.integrator import Point
+from tempernet.model.priors import Prior
+from tempernet.paths.path import Centre, bridge_path
 
 DIMENSION = 4
 LIKE = jax.ShapeDtypeStruct((DIMENSION,), jnp.float32)
@@ -29,24 +31,32 @@ def evaluator(energy_fn: Callable[[Any], Array]) -> Callable[[Any], Point]:
     return lambda weights: Point(weights, *jax.value_and_grad(energy_fn)(weights))
 
 
-def kernel_of(energy_fn: Callable[[Any], Array], prior: Prior = BOX, masses: Any = ONE, **dynamics: Any) -> Kernel:
+def kernel_of(
+    energy_fn: Callable[[Any], Array], prior: Prior = BOX, masses: Any = ONE, **dynamics: Any
+) -> Kernel:
     settings = Dynamics(**{"num_steps": 2, "jitter": 0.0, **dynamics})
     return Kernel(evaluator(energy_fn), TERMS, prior, masses, settings)
 
 
 @functools.cache
 def six_trajectories(walls: Any, half_width: float) -> Any:
-    """From the origin, in an energy of 0 there and of `energy`, with slope `slope`, everywhere else."""
+    """From the origin, in an energy of 0 there and of `energy`, with slope `slope`, everywhere
+    else.
+    """
 
     def fn(energy: Array, slope: Array, coefficient: Array) -> tuple[Point, Point, Info]:
         def evaluate_fn(w: Array) -> Point:
             away = jnp.sum(jnp.abs(w)) > 0.1
-            return Point(w, jnp.where(away, energy, 0), jnp.where(away, slope, jnp.zeros(DIMENSION)))
+            return Point(
+                w, jnp.where(away, energy, 0), jnp.where(away, slope, jnp.zeros(DIMENSION))
+            )
 
         dynamics = Dynamics(num_steps=2, walls=walls)
         kernel = Kernel(evaluate_fn, TERMS, UniformBox(half_width, LIKE), ONE, dynamics)
         start = evaluate_fn(jnp.zeros(DIMENSION))
-        end, info = kernel.trajectories(jax.random.key(0), start, coefficient[None], jnp.float32(1.0), 6)
+        end, info = kernel.trajectories(
+            jax.random.key(0), start, coefficient[None], jnp.float32(1.0), 6
+        )
         return start, end, info
 
     return jax.jit(fn)
@@ -77,7 +87,9 @@ def test_every_trajectory_has_one_fate(
         fate = "accepted"
     arguments = (jnp.float32(energy), jnp.float32(slope), jnp.float32(coefficient))
     start, end, info = six_trajectories(walls, half_width)(*arguments)
-    counts = {name: int(getattr(info, name)) for name in ("accepted", "wall_rejections", "nonfinite")}
+    counts = {
+        name: int(getattr(info, name)) for name in ("accepted", "wall_rejections", "nonfinite")
+    }
     counts["energy"] = 6 - sum(counts.values())
     assert counts == {"accepted": 0, "wall_rejections": 0, "nonfinite": 0, "energy": 0, fate: 6}
     assert float(info.acceptance) == (1.0 if fate == "accepted" else 0.0)
@@ -104,7 +116,11 @@ def quartic_by_hand(a: np.ndarray, b: np.ndarray) -> tuple[float, list[np.ndarra
 
 
 def by_hand(
-    momentum: list[np.ndarray], dt: float, masses: Any, temperature: float, std: Any = (np.inf, np.inf)
+    momentum: list[np.ndarray],
+    dt: float,
+    masses: Any,
+    temperature: float,
+    std: Any = (np.inf, np.inf),
 ) -> tuple[Any, float]:
     """Five steps in the paper's own units: momenta of variance m T, and exp(-dH/T) at the end.
 
@@ -114,8 +130,12 @@ def by_hand(
 
     def potential(weights: list[np.ndarray]) -> tuple[float, list[np.ndarray]]:
         energy, gradient = quartic_by_hand(*weights)
-        energy += temperature * sum(np.sum(w**2 / (2 * s**2)) for w, s in zip(weights, std, strict=True))
-        return energy, [g + temperature * w / s**2 for g, w, s in zip(gradient, weights, std, strict=True)]
+        energy += temperature * sum(
+            np.sum(w**2 / (2 * s**2)) for w, s in zip(weights, std, strict=True)
+        )
+        return energy, [
+            g + temperature * w / s**2 for g, w, s in zip(gradient, weights, std, strict=True)
+        ]
 
     def hamiltonian() -> float:
         kinetic = sum(np.sum(p**2 / (2 * m_i)) for p, m_i in zip(momentum, m, strict=True))
@@ -135,7 +155,9 @@ def one_trajectory(gaussian: bool) -> Any:
     """A trajectory from START and the momentum that it drew, compiled once."""
     prior = Gaussian(STD, SHAPES) if gaussian else UniformBox(1e3, SHAPES)
 
-    def fn(key: Array, masses: Any, temperature: Array, step_size: Array) -> tuple[Any, Point, Info]:
+    def fn(
+        key: Array, masses: Any, temperature: Array, step_size: Array
+    ) -> tuple[Any, Point, Info]:
         kernel = kernel_of(quartic, prior, masses, num_steps=5)
         start = kernel.evaluate_fn(jax.tree.map(jnp.asarray, START))
         end, info = kernel.trajectory(key, start, 1 / temperature[None], step_size)
@@ -151,7 +173,9 @@ UNIT_MASSES = {"a": np.ones(3), "b": np.array(1.0)}
 @pytest.mark.parametrize("gaussian", [False, True], ids=["box", "gaussian"])
 @pytest.mark.parametrize("masses", [UNIT_MASSES, MASSES], ids=["unit", "masses"])
 @pytest.mark.parametrize("temperature", [1.0, 0.3, 25.0])
-def test_a_trajectory_is_the_papers_with_momenta_times_sqrt_t(temperature: float, masses: Any, gaussian: bool) -> None:
+def test_a_trajectory_is_the_papers_with_momenta_times_sqrt_t(
+    temperature: float, masses: Any, gaussian: bool
+) -> None:
     dt = 0.12 if gaussian else 0.4
     std = (STD["a"], STD["b"]) if gaussian else (np.inf, np.inf)
     acceptances, accepted = [], 0
@@ -168,8 +192,12 @@ def test_a_trajectory_is_the_papers_with_momenta_times_sqrt_t(temperature: float
             weights, acceptance = by_hand(papers, dt, masses, temperature, std)
             assert float(info.acceptance) == pytest.approx(acceptance, rel=1e-9)
             expected = weights if info.accepted else START
-            jax.tree.map(lambda f, e: np.testing.assert_allclose(f, e, atol=1e-11), end.weights, expected)
-            assert float(end.energy) == pytest.approx(quartic_by_hand(*expected.values())[0], rel=1e-9)
+            jax.tree.map(
+                lambda f, e: np.testing.assert_allclose(f, e, atol=1e-11), end.weights, expected
+            )
+            assert float(end.energy) == pytest.approx(
+                quartic_by_hand(*expected.values())[0], rel=1e-9
+            )
             acceptances.append(acceptance)
             accepted += int(info.accepted)
     assert min(acceptances) < 1
@@ -186,11 +214,15 @@ def test_the_slope_is_the_gradient_of_the_potential() -> None:
         coefficients = jnp.array([0.6, 0.4])
         weights = jax.tree.map(jnp.asarray, START)
         slope = jax.jit(lambda w: kernel.slope(kernel.evaluate_fn(w), coefficients))(weights)
-        expected = jax.jit(jax.grad(lambda w: kernel.potential(w, quartic(w), coefficients)))(weights)
+        expected = jax.jit(jax.grad(lambda w: kernel.potential(w, quartic(w), coefficients)))(
+            weights
+        )
         jax.tree.map(lambda f, e: np.testing.assert_allclose(f, e, rtol=1e-12), slope, expected)
         quadratic = sum(1.5 * 0.25 * leaf.size for leaf in START.values())
         by_terms = 0.6 * (float(quartic(weights)) - 0.7) + 0.4 * quadratic
-        by_terms += float(np.sum(START["a"] ** 2) / (2 * 0.64) + np.sum(START["b"] ** 2) / (2 * 2.25))
+        by_terms += float(
+            np.sum(START["a"] ** 2) / (2 * 0.64) + np.sum(START["b"] ** 2) / (2 * 2.25)
+        )
         potential = kernel.potential(weights, quartic(weights), coefficients)
         assert float(potential) == pytest.approx(by_terms, rel=1e-12)
 
@@ -200,7 +232,11 @@ def free_flights(jitter: float) -> np.ndarray:
     with jax.enable_x64(True):
         like = jax.ShapeDtypeStruct((1,), jnp.float64)
         kernel = kernel_of(
-            lambda w: 0.0 * jnp.sum(w), UniformBox(1e6, like), np.float64(1.0), num_steps=1, jitter=jitter
+            lambda w: 0.0 * jnp.sum(w),
+            UniformBox(1e6, like),
+            np.float64(1.0),
+            num_steps=1,
+            jitter=jitter,
         )
         start = kernel.evaluate_fn(jnp.zeros(1))
         keys = jax.random.split(jax.random.key(5), 500)
@@ -228,7 +264,10 @@ def test_momenta_are_normal_with_the_masses_as_variances() -> None:
     masses = {"a": np.float32(9.0), "b": np.array([1.0, 4.0, 16.0, 0.25], np.float32)}
     keys = jax.random.split(jax.random.key(6), 400)
     momentum = jax.jit(jax.vmap(lambda key: draw_momentum(key, weights, masses)))(keys)
-    for leaf, scaled in (("a", momentum["a"] / 3.0), ("b", momentum["b"] / np.array([[1, 2, 4, 0.5]], np.float32))):
+    for leaf, scaled in (
+        ("a", momentum["a"] / 3.0),
+        ("b", momentum["b"] / np.array([[1, 2, 4, 0.5]], np.float32)),
+    ):
         assert stats.kstest(np.asarray(scaled).ravel(), stats.norm.cdf).pvalue > 0.01, leaf
     columns = np.concatenate([momentum["a"].reshape(400, -1), momentum["b"]], axis=1)
     correlation = np.corrcoef(columns.T) - np.eye(10)
@@ -264,7 +303,9 @@ def test_trajectories_are_single_ones_in_sequence() -> None:
 def test_reflecting_walls_keep_a_replica_in_a_narrow_box() -> None:
     kernel = kernel_of(lambda w: jnp.sum(w), UniformBox(0.05, LIKE), num_steps=4)
     start = kernel.evaluate_fn(jnp.zeros(DIMENSION))
-    end, info = jax.jit(kernel.trajectories)(jax.random.key(0), start, jnp.array([1.0]), jnp.float32(0.3), 20)
+    end, info = jax.jit(kernel.trajectories)(
+        jax.random.key(0), start, jnp.array([1.0]), jnp.float32(0.3), 20
+    )
     assert int(info.wall_rejections) == 0
     assert int(info.accepted) > 0
     assert bool(kernel.prior.contains(end.weights))

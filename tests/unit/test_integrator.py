@@ -12,7 +12,7 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 from scipy import stats
 
-from tempernet.integrator import Point, drift, fold, kick, velocity_verlet
+from tempernet.kernels.integrator import Point, drift, fold, kick, velocity_verlet
 
 
 def energy_fn(weights: dict[str, Array]) -> Array:
@@ -44,7 +44,9 @@ def arrays(tree: Any) -> Any:
 def compiled(walls: bool) -> Any:
     """One compilation for all numbers of steps, step sizes and masses."""
 
-    def fn(weights: Any, momentum: Any, step_size: Array, num_steps: Any, masses: Any) -> tuple[Point, Any]:
+    def fn(
+        weights: Any, momentum: Any, step_size: Array, num_steps: Any, masses: Any
+    ) -> tuple[Point, Any]:
         return velocity_verlet(
             evaluate(weights),
             momentum,
@@ -60,9 +62,16 @@ def compiled(walls: bool) -> Any:
 
 
 def run(
-    weights: Any, momentum: Any, step_size: float, num_steps: int, masses: Any = ONES, walls: bool = False
+    weights: Any,
+    momentum: Any,
+    step_size: float,
+    num_steps: int,
+    masses: Any = ONES,
+    walls: bool = False,
 ) -> tuple[Point, Any]:
-    return compiled(walls)(arrays(weights), arrays(momentum), jnp.asarray(step_size), num_steps, arrays(masses))
+    return compiled(walls)(
+        arrays(weights), arrays(momentum), jnp.asarray(step_size), num_steps, arrays(masses)
+    )
 
 
 def assert_close(found: Any, expected: Any, atol: float = 1e-12) -> None:
@@ -89,7 +98,9 @@ def hamiltonian(point: Point, momentum: Any, masses: Any) -> float:
 
 def test_the_energy_error_falls_as_the_square_of_the_step() -> None:
     def error(num_steps: int) -> float:
-        """Root mean square over ends at several times: one end alone may be where the error crosses 0."""
+        """Root mean square over ends at several times: one end alone may be where the error crosses
+        0.
+        """
         start = hamiltonian(evaluate(arrays(WEIGHTS)), arrays(MOMENTUM), arrays(MASSES))
         errors = []
         for periods in (1, 2, 3):
@@ -109,13 +120,18 @@ def gradient(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def textbook(step_size: float, num_steps: int, walls: bool) -> tuple[Any, Any]:
-    """Half-kick, drift, bounce weight by weight, force, half-kick; two forces a step, in plain numpy."""
+    """Half-kick, drift, bounce weight by weight, force, half-kick; two forces a step, in plain
+    numpy.
+    """
     w, p, m = ([tree["a"], tree["b"]] for tree in (WEIGHTS, MOMENTUM, MASSES))
     for _ in range(num_steps):
         p = [p_i - 0.5 * step_size * g_i for p_i, g_i in zip(p, gradient(*w), strict=True)]
         w = [w_i + step_size * p_i / m_i for w_i, p_i, m_i in zip(w, p, m, strict=True)]
         if walls:
-            bounced = [np.vectorize(bounce)(w_i, p_i, BOX[leaf]) for w_i, p_i, leaf in zip(w, p, "ab", strict=True)]
+            bounced = [
+                np.vectorize(bounce)(w_i, p_i, BOX[leaf])
+                for w_i, p_i, leaf in zip(w, p, "ab", strict=True)
+            ]
             w, p = [pair[0] for pair in bounced], [pair[1] for pair in bounced]
         p = [p_i - 0.5 * step_size * g_i for p_i, g_i in zip(p, gradient(*w), strict=True)]
     return dict(zip("ab", w, strict=True)), dict(zip("ab", p, strict=True))
@@ -198,7 +214,9 @@ def test_folding_is_bouncing_as_often_as_it_takes() -> None:
     momentum = random.normal(size=position.shape)
     with jax.enable_x64(True):
         folded = fold(jnp.asarray(position), jnp.asarray(momentum), np.float64(1.3))
-    expected = np.array([bounce(w, p, 1.3) for w, p in zip(position[:500], momentum[:500], strict=True)])
+    expected = np.array(
+        [bounce(w, p, 1.3) for w, p in zip(position[:500], momentum[:500], strict=True)]
+    )
     np.testing.assert_allclose(np.stack(folded, axis=1)[:500], expected, rtol=0, atol=1e-13)
     np.testing.assert_allclose(np.abs(folded[0][500:]), 1.3, rtol=1e-8)
     bounces = np.round(np.abs(position) / 2.6)

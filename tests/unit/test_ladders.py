@@ -1,4 +1,6 @@
-"""The adaptive ladder on Gaussian energies whose mean-energy curve, and so whose every swap rate, is known."""
+"""The adaptive ladder on Gaussian energies whose mean-energy curve, and so whose every swap rate,
+is known.
+"""
 
 import math
 from typing import NamedTuple
@@ -7,14 +9,16 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from tempernet import ladders
-from tempernet.ladders import interpolate_steps, place, stretched, swap_rates_at
-from tempernet.paths import Centre, beta_path, bridge_path, temperature_path
+from tempernet.paths import ladders
+from tempernet.paths.ladders import interpolate_steps, place, stretched, swap_rates_at
+from tempernet.paths.path import Centre, beta_path, bridge_path, temperature_path
 
 GEOMETRIC = np.geomspace(0.01, 100, 56)
 
 
-def measure_barrier(temperatures: np.ndarray, swap_rate: np.ndarray, mean_energy: np.ndarray) -> ladders.Barrier:
+def measure_barrier(
+    temperatures: np.ndarray, swap_rate: np.ndarray, mean_energy: np.ndarray
+) -> ladders.Barrier:
     return ladders.measure_barrier(temperature_path(temperatures), swap_rate, mean_energy[:, None])
 
 
@@ -23,7 +27,9 @@ def Barrier(temperatures: np.ndarray, steps: np.ndarray) -> ladders.Barrier:  # 
 
 
 class Gaussian(NamedTuple):
-    """Normal energies with dU/dT = C(T): `constant`, and a transition of `latent` heat at T = 1, as wide as `width`."""
+    """Normal energies with dU/dT = C(T): `constant`, and a transition of `latent` heat at T = 1, as
+    wide as `width`.
+    """
 
     constant: float
     latent: float
@@ -35,7 +41,12 @@ class Gaussian(NamedTuple):
 
     def variance(self, temperatures: np.ndarray) -> np.ndarray:
         """T^2 C(T)."""
-        rise = 0.5 / np.cosh(np.clip(np.log(temperatures) / self.width, -300, 300)) ** 2 / self.width / temperatures
+        rise = (
+            0.5
+            / np.cosh(np.clip(np.log(temperatures) / self.width, -300, 300)) ** 2
+            / self.width
+            / temperatures
+        )
         return temperatures**2 * (self.constant + self.latent * rise)
 
     def swap_rate(self, temperatures: np.ndarray) -> np.ndarray:
@@ -44,19 +55,30 @@ class Gaussian(NamedTuple):
         mean = -gap * np.diff(self.mean_energy(temperatures))
         variance = self.variance(temperatures)
         spread = gap * np.sqrt(variance[:-1] + variance[1:])
-        return norm.cdf(mean / spread) + np.exp(mean + spread**2 / 2 + norm.logcdf(-(mean + spread**2) / spread))
+        return norm.cdf(mean / spread) + np.exp(
+            mean + spread**2 / 2 + norm.logcdf(-(mean + spread**2) / spread)
+        )
 
     def measure(self, temperatures: np.ndarray) -> ladders.Barrier:
-        return measure_barrier(temperatures, self.swap_rate(temperatures), self.mean_energy(temperatures))
+        return measure_barrier(
+            temperatures, self.swap_rate(temperatures), self.mean_energy(temperatures)
+        )
 
 
-TRANSITIONS = [Gaussian(5, 100, 0.02), Gaussian(20, 500, 0.05), Gaussian(5, 2000, 0.01), Gaussian(5, 300, 0.005)]
+TRANSITIONS = [
+    Gaussian(5, 100, 0.02),
+    Gaussian(20, 500, 0.05),
+    Gaussian(5, 2000, 0.01),
+    Gaussian(5, 300, 0.005),
+]
 
 
 def test_the_known_swap_rate_is_that_of_draws() -> None:
     system, temperatures = TRANSITIONS[1], np.array([0.9, 1.0, 1.05, 2.0])
     rng = np.random.default_rng(0)
-    energy = system.mean_energy(temperatures) + np.sqrt(system.variance(temperatures)) * rng.normal(size=(100_000, 4))
+    energy = system.mean_energy(temperatures) + np.sqrt(system.variance(temperatures)) * rng.normal(
+        size=(100_000, 4)
+    )
     exponent = -np.diff(1 / temperatures) * -np.diff(energy, axis=1)
     rate = np.exp(np.minimum(0, exponent)).mean(axis=0)
     np.testing.assert_allclose(rate, system.swap_rate(temperatures), atol=0.005)
@@ -95,7 +117,9 @@ def test_noisy_measurements_will_do() -> None:
     rng = np.random.default_rng(1)
     for _ in range(3):
         rate = rng.binomial(50, system.swap_rate(ladder)) / 50
-        energy = system.mean_energy(ladder) + np.sqrt(system.variance(ladder) / 50) * rng.normal(size=56)
+        energy = system.mean_energy(ladder) + np.sqrt(system.variance(ladder) / 50) * rng.normal(
+            size=56
+        )
         ladder = place(measure_barrier(ladder, rate, energy), 56)
         assert np.all(np.diff(ladder) > 0)
     assert system.swap_rate(ladder).min() > 0.2
@@ -105,7 +129,8 @@ def test_noisy_measurements_will_do() -> None:
 def test_the_barrier_of_a_constant_heat_capacity_is_known(constant: float, num: int) -> None:
     system = Gaussian(constant, 0.0, 1.0)
     ladder = np.geomspace(0.01, 100, num)
-    # Widths sqrt(C) T over d(beta) = dT / T^2. Wide intervals have not quite the same width at both ends.
+    # Widths sqrt(C) T over d(beta) = dT / T^2. Wide intervals have not quite the same width at both
+    # ends.
     expected = math.sqrt(constant / math.pi) * math.log(1e4)
     tolerance = 0.01 if num == 56 else 0.05
     assert system.measure(ladder).total == pytest.approx(expected, rel=tolerance)
@@ -120,10 +145,14 @@ def test_two_equal_widths_give_the_closed_form_interval_by_interval() -> None:
 
 
 def test_rungs_that_never_swap_are_as_far_apart_as_their_energies_say() -> None:
-    barrier = measure_barrier(np.array([0.5, 1.0, 2.0]), np.array([0.0, np.nan]), np.array([0.0, 100.0, 300.0]))
+    barrier = measure_barrier(
+        np.array([0.5, 1.0, 2.0]), np.array([0.0, np.nan]), np.array([0.0, 100.0, 300.0])
+    )
     np.testing.assert_allclose(barrier.steps, np.sqrt(np.array([100.0, 100.0]) / math.pi))
     # Energies that fall are noise; the rungs are still far apart.
-    falling = measure_barrier(np.array([0.5, 1.0, 2.0]), np.array([0.0, np.nan]), np.array([5.0, 4.0, 3.0]))
+    falling = measure_barrier(
+        np.array([0.5, 1.0, 2.0]), np.array([0.0, np.nan]), np.array([5.0, 4.0, 3.0])
+    )
     assert np.all(falling.steps > 1) and np.isfinite(falling.steps).all()
 
 
@@ -135,7 +164,9 @@ def test_swaps_that_always_succeed_are_no_barrier(rate: float) -> None:
 
 
 def test_the_prior_may_be_the_hottest_rung_of_what_is_measured() -> None:
-    barrier = measure_barrier(np.array([1.0, 2.0, np.inf]), np.array([0.5, 0.0]), np.array([1.0, 5.0, 85.0]))
+    barrier = measure_barrier(
+        np.array([1.0, 2.0, np.inf]), np.array([0.5, 0.0]), np.array([1.0, 5.0, 85.0])
+    )
     np.testing.assert_allclose(barrier.steps[1], math.sqrt(0.5 * 80 / math.pi))
 
 
@@ -153,7 +184,8 @@ def test_ladders_of_two_rungs_can_be_measured_and_placed(num: int) -> None:
 def test_rungs_are_at_equal_steps_of_the_barrier() -> None:
     barrier = Barrier(np.array([1.0, math.e, math.e**2, math.e**3]), np.array([1.0, 4.0, 1.0]))
     placed = np.log(place(barrier, 7))
-    # Steps of one each: the known points are met exactly, and the middle interval has the three between.
+    # Steps of one each: the known points are met exactly, and the middle interval has the three
+    # between.
     np.testing.assert_allclose(placed[[0, 1, 5, 6]], [0, 1, 2, 3], atol=1e-12)
     assert np.all(np.diff(placed[1:6]) < 0.4)
 
@@ -173,7 +205,9 @@ def test_steps_are_interpolated_as_powers_of_the_temperature() -> None:
     wanted = np.array([0.1, 0.37, 5.0, 10.0])
     found = interpolate_steps(path, 0.3 * old**0.7, temperature_path(wanted))
     np.testing.assert_allclose(found, 0.3 * wanted**0.7)
-    np.testing.assert_allclose(interpolate_steps(path, old, temperature_path([0.01, 100.0])), [0.1, 10.0])
+    np.testing.assert_allclose(
+        interpolate_steps(path, old, temperature_path([0.01, 100.0])), [0.1, 10.0]
+    )
 
 
 def test_rungs_are_placed_up_to_the_prior() -> None:
@@ -183,14 +217,18 @@ def test_rungs_are_placed_up_to_the_prior() -> None:
     assert placed[-1] == np.inf and np.all(np.diff(placed) > 0)
     # Between beta = 0 and the smallest other, beta itself is halved or nearly so.
     assert 0.3 < 8.0 / placed[-2] < 0.7
-    steps = interpolate_steps(temperature_path(temperatures), np.arange(1.0, 6.0), temperature_path(placed))
+    steps = interpolate_steps(
+        temperature_path(temperatures), np.arange(1.0, 6.0), temperature_path(placed)
+    )
     np.testing.assert_allclose(steps[::2], np.arange(1.0, 6.0))
 
 
 @pytest.mark.parametrize("num", [4, 9, 10, 30])
 def test_a_rung_that_stays_is_reached_in_whole_steps(num: int) -> None:
     temperatures = np.array([0.5, 1.0, 2.0, 4.0, 8.0, np.inf])
-    barrier = ladders.Barrier(temperature_path(temperatures, stays=1.0), np.array([2.0, 1.0, 3.0, 1.0, 1.0]))
+    barrier = ladders.Barrier(
+        temperature_path(temperatures, stays=1.0), np.array([2.0, 1.0, 3.0, 1.0, 1.0])
+    )
     placed = place(barrier, num)
     assert len(placed) == num and np.all(np.diff(placed) > 0)
     assert (placed[0], placed[-1]) == (0.5, np.inf) and np.sum(placed == 1.0) == 1
@@ -223,7 +261,9 @@ def test_the_three_paths_are_placed_alike() -> None:
 def test_far_bridges_are_as_far_apart_as_both_terms_say() -> None:
     # u' - u = (c' - c) . phi has the mean -0.5 * (-60 + 20) smaller at the second rung.
     phi = np.array([[100.0, 10.0], [40.0, 30.0]])
-    barrier = ladders.measure_barrier(bridge_path([0.0, 0.5], Centre(0.0, 0.0, 1.0)), np.array([0.0]), phi[::-1])
+    barrier = ladders.measure_barrier(
+        bridge_path([0.0, 0.5], Centre(0.0, 0.0, 1.0)), np.array([0.0]), phi[::-1]
+    )
     np.testing.assert_allclose(barrier.steps, math.sqrt(0.5 * 80 / math.pi))
 
 
@@ -235,4 +275,6 @@ def test_the_barrier_tells_the_swap_rates_of_another_ladder(system: Gaussian) ->
     # Not those of the ladder that was measured.
     own = system.swap_rate(placed)
     assert system.latent == 0 or np.abs(told - own).max() > 0.2
-    np.testing.assert_allclose(swap_rates_at(system.measure(placed), temperature_path(placed)), own, atol=1e-6)
+    np.testing.assert_allclose(
+        swap_rates_at(system.measure(placed), temperature_path(placed)), own, atol=1e-6
+    )

@@ -1,15 +1,19 @@
-"""What replicas remember: by hand, for chains of known memory, and for those that cannot leave their mode."""
+"""What replicas remember: by hand, for chains of known memory, and for those that cannot leave
+their mode.
+"""
 
 import numpy as np
 import pytest
 
-from tempernet.memory import LEAST, remembered, times_forgotten
+from tempernet.diagnostics.memory import LEAST, remembered, times_forgotten
 
 ROWS, COPIES, RUNGS, WEIGHTS = 6, 3, 8, 2000
 
 
 def chains(correlation: float, seed: int = 0, copies: int = COPIES) -> np.ndarray:
-    """Normal weights (ROWS, copies, RUNGS, WEIGHTS) of each replica, correlated from one row to the next."""
+    """Normal weights (ROWS, copies, RUNGS, WEIGHTS) of each replica, correlated from one row to the
+    next.
+    """
     rng = np.random.default_rng(seed)
     found = [rng.normal(size=(copies, RUNGS, WEIGHTS))]
     for _ in range(ROWS - 1):
@@ -30,15 +34,22 @@ def at_rungs(by_replica: np.ndarray, replica: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("copies", [1, COPIES])
 @pytest.mark.parametrize("correlation", [0.0, 0.3, 0.8, 1.0])
-def test_the_correlation_of_replicas_is_found_wherever_they_went(correlation: float, copies: int) -> None:
+def test_the_correlation_of_replicas_is_found_wherever_they_went(
+    correlation: float, copies: int
+) -> None:
     replica = wandering(copies=copies)
     share = remembered(at_rungs(chains(correlation, copies=copies), replica), replica)
-    # 5 pairs of rows a copy, each with an error of about 1 / sqrt(2000), the common part measured besides.
-    np.testing.assert_allclose(share, correlation, atol=5 * 1.5 / np.sqrt(5 * copies * WEIGHTS) + 1e-9)
+    # 5 pairs of rows a copy, each with an error of about 1 / sqrt(2000), the common part measured
+    # besides.
+    np.testing.assert_allclose(
+        share, correlation, atol=5 * 1.5 / np.sqrt(5 * copies * WEIGHTS) + 1e-9
+    )
 
 
 def test_rungs_alone_would_say_that_nothing_is_remembered() -> None:
-    """The twin that follows rungs and not replicas: frozen replicas that swap look as if they forgot."""
+    """The twin that follows rungs and not replicas: frozen replicas that swap look as if they
+    forgot.
+    """
     replica = wandering()
     frozen = at_rungs(chains(1.0), replica)
     by_rung = np.broadcast_to(np.arange(RUNGS), replica.shape)

@@ -11,8 +11,8 @@ from jax import Array
 
 from tempernet import M3, MLP, Engine, Minimiser, Target, UniformBox, mnist16, temperature_path
 from tempernet.data import Examples
-from tempernet.integrator import Point
-from tempernet.minimise import Minimum
+from tempernet.kernels.integrator import Point
+from tempernet.optimise.minimise import Minimum
 
 STIFFNESS = np.array([1.0, 10.0, 100.0], np.float32)
 START = np.array([1.0, -2.0, 0.5], np.float32)
@@ -32,13 +32,17 @@ def compiled(method: Any, tolerance: float, time_step: float, max_gradients: int
     return jax.jit(jax.vmap(lambda start: settings.run(start, evaluate)))
 
 
-@pytest.mark.parametrize(("method", "time_step"), [("alg3", 0.01), ("fire", 0.01), ("fire", 1e-5), ("fire", 1.0)])
+@pytest.mark.parametrize(
+    ("method", "time_step"), [("alg3", 0.01), ("fire", 0.01), ("fire", 1e-5), ("fire", 1.0)]
+)
 def test_a_quadratic_is_minimised_from_any_time_step(method: str, time_step: float) -> None:
     found = compiled(method, 1e-6, time_step)(jnp.asarray(START)[None])
     assert bool(found.reached[0])
     assert 0 <= float(found.point.energy[0]) <= 1e-6
     np.testing.assert_allclose(found.point.weights[0], 0, atol=2e-3)
-    assert float(quadratic(found.point.weights[0])) == pytest.approx(float(found.point.energy[0]), rel=1e-5)
+    assert float(quadratic(found.point.weights[0])) == pytest.approx(
+        float(found.point.energy[0]), rel=1e-5
+    )
     assert 1 < int(found.gradients[0]) < (1000 if method == "fire" else 2000)
 
 
@@ -88,8 +92,12 @@ def test_alg3_by_hand_step_by_step() -> None:
             found = Minimiser("alg3", 0.02, num_steps + 1).run(start, evaluate_fn)
             assert int(found.gradients) == num_steps + 1
             assert not bool(found.reached)
-            np.testing.assert_allclose(found.point.weights, positions[num_steps], rtol=1e-10, atol=1e-13)
-            np.testing.assert_allclose(found.point.gradient, stiffness * found.point.weights, rtol=1e-12)
+            np.testing.assert_allclose(
+                found.point.weights, positions[num_steps], rtol=1e-10, atol=1e-13
+            )
+            np.testing.assert_allclose(
+                found.point.gradient, stiffness * found.point.weights, rtol=1e-12
+            )
 
 
 @pytest.mark.parametrize("method", ["fire", "alg3"])
@@ -104,7 +112,9 @@ def test_each_start_stops_by_itself(method: str) -> None:
     for i in range(4):
         alone = compiled(method, 1e-6, 0.01)(starts[i : i + 1])
         assert int(alone.gradients[0]) == gradients[i]
-        np.testing.assert_allclose(alone.point.weights[0], together.point.weights[i], rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(
+            alone.point.weights[0], together.point.weights[i], rtol=1e-5, atol=1e-7
+        )
 
 
 @pytest.mark.parametrize("method", ["fire", "alg3"])
@@ -115,7 +125,9 @@ def test_the_budget_is_kept(method: str) -> None:
     assert float(found.point.energy[0]) < float(quadratic(jnp.asarray(START)))
 
 
-def visits(settings: Minimiser, half_width: Any = None, bad_beyond: float = np.inf) -> tuple[Minimum, np.ndarray]:
+def visits(
+    settings: Minimiser, half_width: Any = None, bad_beyond: float = np.inf
+) -> tuple[Minimum, np.ndarray]:
     """Run op by op, and keep every point whose gradient was asked for. The minimum is at (3, 0.2)."""
     visited = []
 
@@ -165,7 +177,12 @@ def test_a_small_network_learns_its_examples() -> None:
     engine = Engine(target, temperature_path([1.0]), copies=3, devices=1, tile=3)
     starts = engine.init_weights()
     for method in ("fire", "alg3"):
-        settings: Any = {"method": method, "time_step": 0.1, "max_gradients": 2000, "tolerance": 0.05}
+        settings: Any = {
+            "method": method,
+            "time_step": 0.1,
+            "max_gradients": 2000,
+            "tolerance": 0.05,
+        }
         found = engine.minimise(starts, Minimiser(**settings))
         assert bool(jnp.all(found.reached))
         energies = jax.vmap(target.energy)(found.point.weights)

@@ -1,4 +1,6 @@
-"""Networks: sizes, initialisation, scores against plain numpy, and a user's own network all the way through."""
+"""Networks: sizes, initialisation, scores against plain numpy, and a user's own network all the way
+through.
+"""
 
 import math
 from typing import Any, NamedTuple
@@ -25,8 +27,8 @@ from tempernet import (
     temperature_path,
 )
 from tempernet.data import Examples
-from tempernet.networks import Layer, Network, _first_product, network_by_name, template
-from tempernet.target import classifier_energy, make_batch
+from tempernet.model.networks import Layer, Network, _first_product, network_by_name, template
+from tempernet.model.target import classifier_energy, make_batch
 
 
 def count(weights: Any) -> int:
@@ -51,7 +53,9 @@ def numpy_scores(network: MLP, weights: Any, x: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("network", "parameters"), [(M3, 13_970), (M3star, 13_970), (M1, 10_690)])
-def test_the_papers_networks_have_the_papers_number_of_parameters(network: MLP, parameters: int) -> None:
+def test_the_papers_networks_have_the_papers_number_of_parameters(
+    network: MLP, parameters: int
+) -> None:
     assert network.num_weights == parameters
     assert count(template(network)) == parameters
 
@@ -84,19 +88,26 @@ def test_scores_are_those_of_plain_numpy(sizes: tuple[int, ...], output: Any) ->
         weights = jax.tree.map(lambda leaf: 3 * leaf, jax.jit(network.init)(jax.random.key(2)))
         scores = jax.jit(network.logits)(weights, jnp.asarray(x.T))
         assert scores.dtype == jnp.float64
-        np.testing.assert_allclose(scores.T, numpy_scores(network, weights, x), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(
+            scores.T, numpy_scores(network, weights, x), rtol=1e-12, atol=1e-13
+        )
 
 
 @pytest.mark.parametrize("examples", [1, 2, 16, 18, 22, 50, 64, 100, 118, 500])
 def test_examples_cut_off_from_the_first_product_change_nothing(examples: int) -> None:
     rng = np.random.default_rng(examples)
     weight, inputs, slope = (
-        jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in ((3, 5), (5, examples), (3, examples))
+        jnp.asarray(rng.normal(size=shape), jnp.float32)
+        for shape in ((3, 5), (5, examples), (3, examples))
     )
     found, back = jax.vjp(_first_product, weight, inputs)
     wanted, wanted_back = jax.vjp(jnp.matmul, weight, inputs)
     np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4), back(slope), wanted_back(slope))
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4),
+        back(slope),
+        wanted_back(slope),
+    )
 
 
 def test_an_mlp_flattens_images_row_by_row() -> None:
@@ -104,12 +115,16 @@ def test_an_mlp_flattens_images_row_by_row() -> None:
     weights = network.init(jax.random.key(0))
     images = np.random.RandomState(0).normal(size=(5, 2, 3)).astype(np.float32)
     flat = network.logits(weights, jnp.asarray(images.reshape(5, 6).T))
-    np.testing.assert_array_equal(network.logits(weights, jnp.asarray(np.moveaxis(images, 0, -1))), flat)
+    np.testing.assert_array_equal(
+        network.logits(weights, jnp.asarray(np.moveaxis(images, 0, -1))), flat
+    )
 
 
 def test_m3star_cannot_lose_less_than_its_floor() -> None:
     """The best scores of a logistic output are 1 for the right class and 0 for the nine others."""
-    batch = make_batch(M3star, Examples(np.zeros((4, 256), np.float32), np.full(4, 3, np.int32)), 10)
+    batch = make_batch(
+        M3star, Examples(np.zeros((4, 256), np.float32), np.full(4, 3, np.int32)), 10
+    )
     certain = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), template(M3star))
     bias = np.where(np.arange(10) == 3, 100.0, -100.0).astype(np.float32)
     weights = (*certain[:-1], certain[-1]._replace(bias=bias))
@@ -158,12 +173,18 @@ class Convolutional(eqx.Module):
 
 def examples_of(shape: tuple[int, ...], num: int = 11) -> Examples:
     random = np.random.RandomState(3)
-    return Examples(random.normal(size=(num, *shape)).astype(np.float32), random.randint(0, 3, num).astype(np.int32))
+    return Examples(
+        random.normal(size=(num, *shape)).astype(np.float32),
+        random.randint(0, 3, num).astype(np.int32),
+    )
 
 
 @pytest.mark.parametrize(
     ("network", "shape"),
-    [(FunctionNetwork(linear_classifier, linear_scores), (4,)), (from_equinox(Convolutional), (16, 16))],
+    [
+        (FunctionNetwork(linear_classifier, linear_scores), (4,)),
+        (from_equinox(Convolutional), (16, 16)),
+    ],
     ids=["function", "equinox"],
 )
 def test_a_users_network_goes_all_the_way(network: FunctionNetwork, shape: tuple[int, ...]) -> None:
@@ -196,7 +217,9 @@ def test_the_scores_of_an_equinox_network_are_those_of_its_module() -> None:
 
 
 class Shuffled(eqx.Module):
-    """A dense layer that reads its inputs in an order of its own: an integer array, which is no weight."""
+    """A dense layer that reads its inputs in an order of its own: an integer array, which is no
+    weight.
+    """
 
     order: Array
     dense: eqx.nn.Linear
@@ -227,7 +250,9 @@ def test_fan_in_of_convolution_and_dense_layers_is_worked_out() -> None:
 def test_fan_in_without_a_bias_has_no_one_added() -> None:
     network = from_equinox(lambda key: eqx.nn.Linear(7, 2, use_bias=False, key=key))
     assert jax.tree.leaves(network.fan_in()) == [7]
-    wide = from_equinox(lambda key: eqx.nn.Conv2d(3, 4, kernel_size=(2, 5), use_bias=False, key=key))
+    wide = from_equinox(
+        lambda key: eqx.nn.Conv2d(3, 4, kernel_size=(2, 5), use_bias=False, key=key)
+    )
     assert jax.tree.leaves(wide.fan_in()) == [30]
 
 
@@ -249,7 +274,9 @@ def test_fan_in_of_named_tuples_and_nested_dicts_is_worked_out() -> None:
 
 
 def test_fan_ins_given_are_taken_as_they_are() -> None:
-    network = FunctionNetwork(lambda key: {"scale": jnp.ones(3)}, lambda weights, x: x, {"scale": 9})
+    network = FunctionNetwork(
+        lambda key: {"scale": jnp.ones(3)}, lambda weights, x: x, {"scale": 9}
+    )
     assert network.fan_in() == {"scale": 9}
     box = UniformBox.for_network(network, 6.0)
     np.testing.assert_allclose(box.half_width["scale"], 2.0)

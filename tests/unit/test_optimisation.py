@@ -8,23 +8,31 @@ import numpy as np
 import pytest
 
 from tempernet import M3, Engine, Minimiser, Target, UniformBox, mnist16, temperature_path
-from tempernet.integrator import Point
-from tempernet.minimise import Minimum
-from tempernet.optimisation import Pool, enough, spread, success_rate, widest
+from tempernet.kernels.integrator import Point
+from tempernet.optimise.minimise import Minimum
+from tempernet.optimise.pool import Pool, enough, spread, success_rate, widest
 
 
 def found(energy: np.ndarray, tolerance: float = 0.0) -> Minimum:
     """Minima with these energies, whose weights tell them apart."""
     weights = {"w": jnp.asarray(energy)[:, None] * jnp.ones((1, 2))}
     reached = jnp.asarray(energy) <= tolerance
-    return Minimum(Point(weights, jnp.asarray(energy), weights), jnp.arange(len(energy), dtype=jnp.int32), reached)
+    return Minimum(
+        Point(weights, jnp.asarray(energy), weights),
+        jnp.arange(len(energy), dtype=jnp.int32),
+        reached,
+    )
 
 
-def kept(energies: np.ndarray, keep: int, batch: int, limit: int | None = None, tolerance: float = 0.0) -> Pool:
+def kept(
+    energies: np.ndarray, keep: int, batch: int, limit: int | None = None, tolerance: float = 0.0
+) -> Pool:
     """The pool after all batches."""
     pool = None
     for first in range(0, len(energies), batch):
-        new = Pool.of(found(energies[first : first + batch], tolerance), first, limit or len(energies))
+        new = Pool.of(
+            found(energies[first : first + batch], tolerance), first, limit or len(energies)
+        )
         pool = (new if pool is None else pool.joined(new)).best(keep)
     assert pool is not None
     return pool
@@ -52,7 +60,8 @@ def test_starts_beyond_the_last_are_not_taken() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reached", "started", "stop"), [(99, 200, False), (100, 200, True), (140, 200, True), (0, 4000, True)]
+    ("reached", "started", "stop"),
+    [(99, 200, False), (100, 200, True), (140, 200, True), (0, 4000, True)],
 )
 def test_when_to_stop(reached: int, started: int, stop: bool) -> None:
     assert enough(reached, 100, started, 4000) == stop
@@ -80,11 +89,15 @@ def test_the_widest_weight_is_in_units_of_its_initial_range() -> None:
     # 40 inputs and a bias feed the last layer, 256 and a bias the first.
     weights[-1].bias[1, 4] = -7.0
     weights[0].weight[2, 3, 100] = 2.0
-    np.testing.assert_allclose(widest(M3, weights)[1:], [7 * np.sqrt(41), 2 * np.sqrt(257)], rtol=1e-6)
+    np.testing.assert_allclose(
+        widest(M3, weights)[1:], [7 * np.sqrt(41), 2 * np.sqrt(257)], rtol=1e-6
+    )
 
 
 def test_fire_reaches_zero_itself_on_fifty_images() -> None:
-    """What E = 0 means: exactly 0 in float32, where no wrong class of any image is more probable than 6e-8."""
+    """What E = 0 means: exactly 0 in float32, where no wrong class of any image is more probable
+    than 6e-8.
+    """
     data = mnist16().split(50)
     target = Target.classifier(M3, data.train, UniformBox.for_network(M3))
     engine = Engine(target, temperature_path([1.0]), copies=4, devices=2, tile=2)
@@ -95,7 +108,10 @@ def test_fire_reaches_zero_itself_on_fifty_images() -> None:
     assert np.all((widest(M3, pool.weights) > 15) & (widest(M3, pool.weights) < 50))
     for member in range(4):
         hidden = data.train.x.reshape(50, -1).T.astype(np.float64)
-        layers = [jax.tree.map(lambda leaf, m=member: np.asarray(leaf[m], np.float64), layer) for layer in pool.weights]
+        layers = [
+            jax.tree.map(lambda leaf, m=member: np.asarray(leaf[m], np.float64), layer)
+            for layer in pool.weights
+        ]
         for i, layer in enumerate(layers):
             hidden = layer.weight @ hidden + layer.bias[:, None]
             if i < len(layers) - 1:

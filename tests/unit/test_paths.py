@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tempernet import geometric_temperatures, temperature_path
-from tempernet.paths import Centre, beta_path, bridge_path
+from tempernet.paths.path import Centre, beta_path, bridge_path
 
 
 def test_temperatures_make_a_table_of_inverse_temperatures() -> None:
@@ -54,7 +54,9 @@ def test_the_quadratic_of_a_bridge_pulls_towards_the_centre() -> None:
 
 def test_the_papers_time_step_is_the_reduced_one_over_sqrt_t() -> None:
     steps = np.array([0.1, 0.2, 0.3])
-    np.testing.assert_allclose(temperature_path([0.25, 4.0, math.inf]).time_steps(steps), [0.2, 0.1, 0.0])
+    np.testing.assert_allclose(
+        temperature_path([0.25, 4.0, math.inf]).time_steps(steps), [0.2, 0.1, 0.0]
+    )
     np.testing.assert_array_equal(beta_path([0.0, 0.5, 1.0]).time_steps(steps), steps)
     bridge = bridge_path([0.0, 0.5, 1.0], Centre(CENTRE, 0.0, STIFFNESS))
     np.testing.assert_array_equal(bridge.time_steps(steps), steps)

@@ -11,7 +11,7 @@ import time
 import tempernet
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
-from tempernet import mesh
+from tempernet.devices import mesh
 
 devices = mesh.make_mesh(2)
 
@@ -34,9 +34,15 @@ print(jax.block_until_ready(jax.jit(fn)(x)))
 
 def run(flags: str) -> subprocess.CompletedProcess[str]:
     # What XLA says of its own accord, which tempernet leaves to those who ask for it.
-    environment = os.environ | {"TEMPERNET_DEVICES": "2", "XLA_FLAGS": flags, "TF_CPP_MIN_LOG_LEVEL": "0"}
+    environment = os.environ | {
+        "TEMPERNET_DEVICES": "2",
+        "XLA_FLAGS": flags,
+        "TF_CPP_MIN_LOG_LEVEL": "0",
+    }
     arguments = [sys.executable, "-c", SCRIPT]
-    return subprocess.run(arguments, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(
+        arguments, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 def test_a_late_device_is_waited_for() -> None:

@@ -1,4 +1,6 @@
-"""Figures: they show the numbers of the summary, warn where they must, and never fail on an odd ladder."""
+"""Figures: they show the numbers of the summary, warn where they must, and never fail on an odd
+ladder.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +19,25 @@ from matplotlib.lines import Line2D
 from matplotlib.text import Text
 from PIL import Image
 
-from tempernet import config, plots
+from tempernet import config
 from tempernet.errors import DataError, StoreError
-from tempernet.optimised import SCORED, Optimised
-from tempernet.plots.axis import HOLLOW, fit_y, log_ticks, number, temperature_scale
-from tempernet.plots.files import DPI
-from tempernet.plots.trajectory import energies_per_example
-from tempernet.results import Results
+from tempernet.report import figures
+from tempernet.report.figures.axis import HOLLOW, fit_y, log_ticks, number, temperature_scale
+from tempernet.report.figures.files import DPI
+from tempernet.report.figures.trajectory import energies_per_example
+from tempernet.results.optimise import SCORED, Optimised
+from tempernet.results.sweep import Results
 
-NAMES = ("fig2-trajectory", "fig3-loss", "steps", "swaps", "flow", "heat-capacity", "ensemble", "mean-square")
+NAMES = (
+    "fig2-trajectory",
+    "fig3-loss",
+    "steps",
+    "swaps",
+    "flow",
+    "heat-capacity",
+    "ensemble",
+    "mean-square",
+)
 LADDER = np.geomspace(0.1, 10, 7)
 CASES: dict[str, Callable[[], Results]] = {
     "normal": lambda: make_results(LADDER),
@@ -56,16 +68,16 @@ def images() -> tuple[np.ndarray, np.ndarray]:
 
 
 def figures_of(run: Results) -> list[Figure]:
-    ensemble = plots.ensemble_figure(run)
+    ensemble = figures.ensemble_figure(run)
     return [
-        plots.trajectory_figure(run),
-        plots.loss_figure([run]),
-        plots.steps_figure(run),
-        plots.swaps_figure(run),
-        plots.flow_figure(run),
-        plots.heat_capacity_figure(run),
+        figures.trajectory_figure(run),
+        figures.loss_figure([run]),
+        figures.steps_figure(run),
+        figures.swaps_figure(run),
+        figures.flow_figure(run),
+        figures.heat_capacity_figure(run),
         *([] if ensemble is None else [ensemble]),
-        plots.mean_square_figure(run),
+        figures.mean_square_figure(run),
     ]
 
 
@@ -74,7 +86,12 @@ def texts(figure: Figure) -> list[str]:
 
 
 def lines_with(figure: Figure, values: np.ndarray) -> list[Line2D]:
-    return [line for axes in all_axes(figure) for line in axes.lines if np.array_equal(line.get_ydata(), values)]
+    return [
+        line
+        for axes in all_axes(figure)
+        for line in axes.lines
+        if np.array_equal(line.get_ydata(), values)
+    ]
 
 
 def all_axes(figure: Figure) -> list:
@@ -92,11 +109,18 @@ def hollow(figure: Figure) -> list[Line2D]:
 
 
 @pytest.mark.parametrize("name", ["normal", "no scores"])
-def test_every_figure_is_written(name: str, tmp_path: Path, images: tuple[np.ndarray, np.ndarray]) -> None:
+def test_every_figure_is_written(
+    name: str, tmp_path: Path, images: tuple[np.ndarray, np.ndarray]
+) -> None:
     run = case(name)
-    written = plots.draw_all(run, tmp_path / "figures", images)
-    names = ["fig1-images", *(one for one in NAMES if one != "ensemble" or "ensemble_loss" in run.summary)]
-    assert written == [tmp_path / "figures" / f"{one}.{kind}" for one in names for kind in ("svg", "png")]
+    written = figures.draw_all(run, tmp_path / "figures", images)
+    names = [
+        "fig1-images",
+        *(one for one in NAMES if one != "ensemble" or "ensemble_loss" in run.summary),
+    ]
+    assert written == [
+        tmp_path / "figures" / f"{one}.{kind}" for one in names for kind in ("svg", "png")
+    ]
     assert sorted(written) == sorted((tmp_path / "figures").iterdir())
     for file in written:
         if file.suffix == ".png":
@@ -112,7 +136,9 @@ def test_no_run_is_too_odd_to_draw_and_nothing_is_cut_off_or_covered(name: str) 
     for figure in figures_of(case(name)):
         figure.draw_without_rendering()
         panel = figure.subfigs[0].get_tightbbox()
-        heading, small_print = (found.get_window_extent() for found in (figure._suptitle, figure._supxlabel))  # type: ignore[attr-defined]
+        heading, small_print = (
+            found.get_window_extent() for found in (figure._suptitle, figure._supxlabel)
+        )  # type: ignore[attr-defined]
         assert (
             min(axes.bbox.width for axes in all_axes(figure) if axes.get_label() != "<colorbar>")
             > 0.3 * figure.bbox.width
@@ -124,22 +150,30 @@ def test_no_run_is_too_odd_to_draw_and_nothing_is_cut_off_or_covered(name: str) 
         assert panel.y1 <= heading.y0 < heading.y1 <= figure.bbox.y1
 
 
-@pytest.mark.parametrize("draw", [plots.trajectory_figure, plots.swaps_figure, plots.heat_capacity_figure])
+@pytest.mark.parametrize(
+    "draw", [figures.trajectory_figure, figures.swaps_figure, figures.heat_capacity_figure]
+)
 def test_bytes_are_the_same_every_time_whatever_the_users_settings(
     draw: Callable[[Results], Figure], tmp_path: Path
 ) -> None:
-    first = plots.save(draw(case("normal")), tmp_path / "first")
-    with matplotlib.rc_context({"font.size": 20, "axes.facecolor": "red", "svg.hashsalt": "another"}):
-        second = plots.save(draw(case("normal")), tmp_path / "second")
+    first = figures.save(draw(case("normal")), tmp_path / "first")
+    with matplotlib.rc_context(
+        {"font.size": 20, "axes.facecolor": "red", "svg.hashsalt": "another"}
+    ):
+        second = figures.save(draw(case("normal")), tmp_path / "second")
         assert matplotlib.rcParams["font.size"] == 20
     assert [file.suffix for file in first] == [".svg", ".png"]
     assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
 
 
-@pytest.mark.parametrize("draw", [plots.loss_figure, plots.heat_capacity_figure, plots.mean_square_figure])
-def test_hollow_markers_and_their_legend_only_where_a_rung_has_not_equilibrated(draw: Callable[..., Figure]) -> None:
+@pytest.mark.parametrize(
+    "draw", [figures.loss_figure, figures.heat_capacity_figure, figures.mean_square_figure]
+)
+def test_hollow_markers_and_their_legend_only_where_a_rung_has_not_equilibrated(
+    draw: Callable[..., Figure],
+) -> None:
     def figure(run: Results) -> Figure:
-        return draw([run]) if draw is plots.loss_figure else draw(run)
+        return draw([run]) if draw is figures.loss_figure else draw(run)
 
     good, bad = case("normal"), case("not equilibrated")
     assert good.verdict.good
@@ -152,23 +186,25 @@ def test_hollow_markers_and_their_legend_only_where_a_rung_has_not_equilibrated(
     assert HOLLOW in texts(figure(bad))
 
 
-def test_every_figure_says_what_it_shows_and_how_far_to_trust_it(images: tuple[np.ndarray, np.ndarray]) -> None:
+def test_every_figure_says_what_it_shows_and_how_far_to_trust_it(
+    images: tuple[np.ndarray, np.ndarray],
+) -> None:
     run = case("not equilibrated")
-    for figure in (plots.images_figure(*images, 0, run), *figures_of(run)):
+    for figure in (figures.images_figure(*images, 0, run), *figures_of(run)):
         shown = " ".join(" ".join(texts(figure)).split())
         assert run.title in shown
         assert run.verdict.headline in shown
 
 
 def test_an_unfinished_run_says_so() -> None:
-    assert "not finished" not in " ".join(texts(plots.steps_figure(case("normal"))))
+    assert "not finished" not in " ".join(texts(figures.steps_figure(case("normal"))))
     unfinished = replace(case("normal"), finished=False)
-    assert "not finished" in " ".join(" ".join(texts(plots.steps_figure(unfinished))).split())
+    assert "not finished" in " ".join(" ".join(texts(figures.steps_figure(unfinished))).split())
 
 
 def test_loss_curves_are_the_summary() -> None:
     run = case("normal")
-    figure = plots.loss_figure([run])
+    figure = figures.loss_figure([run])
     for name in ("train_loss", "test_loss"):
         mean, error = run.summary[name].values, run.summary[f"{name}_error"].values
         assert all(np.array_equal(line.get_xdata(), LADDER) for line in lines_with(figure, mean))
@@ -186,32 +222,38 @@ def test_loss_curves_are_the_summary() -> None:
 def test_the_best_temperature_is_marked_with_its_interval() -> None:
     run = case("normal")
     assert run.best is not None
-    axes = all_axes(plots.loss_figure([run]))[1]
+    axes = all_axes(figures.loss_figure([run]))[1]
     star = next(line for line in axes.lines if line.get_marker() == "*")
     assert star.get_xdata() == run.best.temperature
     assert star.get_ydata() == run.summary.test_loss.values[run.best.rung]
-    assert any(np.array_equal(line.get_xdata(), [run.best.low, run.best.high]) for line in axes.lines)
+    assert any(
+        np.array_equal(line.get_xdata(), [run.best.low, run.best.high]) for line in axes.lines
+    )
 
 
 def test_an_interval_need_not_hold_the_best_temperature() -> None:
     best = case("normal").best
     assert best is not None
     run = replace(case("normal"), best=best._replace(low=8.0, high=10.0))
-    axes = all_axes(plots.loss_figure([run]))[1]
+    axes = all_axes(figures.loss_figure([run]))[1]
     assert any(np.array_equal(line.get_xdata(), [8.0, 10.0]) for line in axes.lines)
 
 
 def test_dollars_in_names_are_no_formulas() -> None:
     run = case("normal")
     odd = replace(run, provenance=run.provenance | {"data": {"name": "a$^{$b", "n_train": 50}})
-    plots.steps_figure(odd).draw_without_rendering()
+    figures.steps_figure(odd).draw_without_rendering()
 
 
 def make_optimised(test_loss: float, train_loss: float) -> Optimised:
     """Three optimised networks with these mean losses."""
     kept = {name: np.ones(3) for name in SCORED}
     losses = np.full(3, train_loss)
-    kept |= {"test_loss": test_loss + np.array([-0.1, 0.0, 0.1]), "train_loss": losses, "energy": 500 * losses}
+    kept |= {
+        "test_loss": test_loss + np.array([-0.1, 0.0, 0.1]),
+        "train_loss": losses,
+        "energy": 500 * losses,
+    }
     return Optimised(Path("optimised"), config.resolve("optimise"), {}, {}, kept)
 
 
@@ -219,26 +261,38 @@ def test_a_best_temperature_that_has_not_equilibrated_is_a_hollow_star() -> None
     best = case("normal").best
     assert best is not None
     run = make_results(LADDER, stuck=(best.rung,))
-    assert "*" in [line.get_marker() for line in hollow(plots.loss_figure([run]))]
-    assert "*" not in [line.get_marker() for line in hollow(plots.loss_figure([case("not equilibrated")]))]
+    assert "*" in [line.get_marker() for line in hollow(figures.loss_figure([run]))]
+    assert "*" not in [
+        line.get_marker() for line in hollow(figures.loss_figure([case("not equilibrated")]))
+    ]
 
 
 def test_runs_in_one_figure_differ_in_colour_line_and_marker() -> None:
     runs = [make_results(LADDER, n_train=n) for n in (50, 500, 5000)]
-    labels = plots.run_labels(runs)
+    labels = figures.run_labels(runs)
     assert labels == ["50 images", "500 images", "5000 images"]
-    figure = plots.loss_figure(runs, {"500 images": make_optimised(1.7, 0.0), "another": make_optimised(2.5, 0.3)})
+    figure = figures.loss_figure(
+        runs, {"500 images": make_optimised(1.7, 0.0), "another": make_optimised(2.5, 0.3)}
+    )
     assert {*labels, "standard optimisation (not all at E = 0)"} <= set(texts(figure))
     curves = [lines_with(figure, run.summary.test_loss.values) for run in runs]
     assert len({found[0].get_color() for found in curves}) == 3
     assert len({str(found[0]._unscaled_dash_pattern) for found in curves}) == 3  # type: ignore[attr-defined]
     assert len({found[1].get_marker() for found in curves}) == 3
-    levels = [float(line.get_ydata()[0]) for line in all_axes(figure)[1].lines if line.get_linestyle() == ":"]
+    levels = [
+        float(line.get_ydata()[0])
+        for line in all_axes(figure)[1].lines
+        if line.get_linestyle() == ":"
+    ]
     np.testing.assert_allclose(levels, [1.7, 2.5])
     # A training loss of 0 has no place on a logarithmic axis.
-    levels = [float(line.get_ydata()[0]) for line in all_axes(figure)[0].lines if line.get_linestyle() == ":"]
+    levels = [
+        float(line.get_ydata()[0])
+        for line in all_axes(figure)[0].lines
+        if line.get_linestyle() == ":"
+    ]
     np.testing.assert_allclose(levels, [0.3])
-    figure = plots.loss_figure(runs, {"500 images": make_optimised(1.7, 0.0)})
+    figure = figures.loss_figure(runs, {"500 images": make_optimised(1.7, 0.0)})
     assert "standard optimisation (training loss 0)" in texts(figure)
     for run in runs:
         assert run.title in " ".join(" ".join(texts(figure)).split())
@@ -246,22 +300,25 @@ def test_runs_in_one_figure_differ_in_colour_line_and_marker() -> None:
 
 def test_labels_tell_runs_apart() -> None:
     same = [make_results(LADDER, path=Path(name)) for name in ("a", "b")]
-    assert plots.run_labels(same) == ["50 images, a", "50 images, b"]
+    assert figures.run_labels(same) == ["50 images, a", "50 images, b"]
     protocols = [make_results(LADDER, protocol=name) for name in ("default", "paper")]
-    assert plots.run_labels(protocols) == ["50 images, default protocol", "50 images, paper protocol"]
+    assert figures.run_labels(protocols) == [
+        "50 images, default protocol",
+        "50 images, paper protocol",
+    ]
 
 
 def test_a_run_without_scores_shows_its_training_loss_alone() -> None:
     run = case("no scores")
-    figure = plots.loss_figure([run])
+    figure = figures.loss_figure([run])
     assert len(all_axes(figure)) == 1
     assert lines_with(figure, run.summary.train_loss.values)
-    assert plots.ensemble_figure(run) is None
+    assert figures.ensemble_figure(run) is None
 
 
 def test_the_prior_rung_has_a_place_of_its_own() -> None:
     run = case("prior included")
-    figure = plots.loss_figure([run])
+    figure = figures.loss_figure([run])
     axes = all_axes(figure)[0]
     mean = run.summary.train_loss.values
     assert lines_with(figure, mean[:3]), "the line joins finite temperatures"
@@ -276,7 +333,7 @@ def test_the_prior_rung_has_a_place_of_its_own() -> None:
 
 def test_trajectory_shows_every_round_in_the_colour_of_its_temperature() -> None:
     run = case("normal")
-    axes = all_axes(plots.trajectory_figure(run))[0]
+    axes = all_axes(figures.trajectory_figure(run))[0]
     lines = next(found for found in axes.collections if found.get_array() is not None)
     # A ladder that moves once has two pieces a rung.
     pieces, temperatures = lines.get_paths(), lines.get_array()
@@ -295,7 +352,7 @@ def test_trajectory_shows_every_round_in_the_colour_of_its_temperature() -> None
 
 def test_a_long_trajectory_is_drawn_as_means_of_both_kinds_of_copies() -> None:
     run = make_results(LADDER, copies=3, rounds=400, burn_in=0)
-    figure = plots.trajectory_figure(run)
+    figure = figures.trajectory_figure(run)
     panels = [axes for axes in all_axes(figure) if axes.get_label() != "<colorbar>"]
     for copy, axes in enumerate(panels):
         (lines,) = (found for found in axes.collections if found.get_array() is not None)
@@ -304,13 +361,15 @@ def test_a_long_trajectory_is_drawn_as_means_of_both_kinds_of_copies() -> None:
         energies = energies_per_example(run, copy)[:, 0]
         np.testing.assert_allclose(coldest[:-1, 1], energies[:399].reshape(133, 3).mean(axis=1))
     begun = {"copy 0 of 3, from minimised weights", "copy 1 of 3, from draws of the prior"}
-    assert begun <= set(texts(figure)) and "energy per example E / n, means of 3 rounds" in texts(figure)
+    assert begun <= set(texts(figure)) and "energy per example E / n, means of 3 rounds" in texts(
+        figure
+    )
 
 
 def test_energies_of_zero_leave_a_logarithmic_axis_at_its_foot() -> None:
     run = make_results(LADDER)
     run.series.energy.values[:, :, 0] = 0.0
-    axes = all_axes(plots.trajectory_figure(run))[0]
+    axes = all_axes(figures.trajectory_figure(run))[0]
     low, high = axes.get_ylim()
     assert axes.get_yscale() == "log"
     assert 0 < low < high
@@ -318,7 +377,7 @@ def test_energies_of_zero_leave_a_logarithmic_axis_at_its_foot() -> None:
 
 def test_swaps_are_drawn_between_their_rungs_with_the_barrier() -> None:
     run = case("normal")
-    figure = plots.swaps_figure(run)
+    figure = figures.swaps_figure(run)
     (line,) = lines_with(figure, run.summary.swap_rate.values[:-1])
     np.testing.assert_allclose(np.asarray(line.get_xdata()), np.sqrt(LADDER[:-1] * LADDER[1:]))
     assert lines_with(figure, run.summary.overlap.values[:-1])
@@ -329,14 +388,14 @@ def test_swaps_are_drawn_between_their_rungs_with_the_barrier() -> None:
 
 def test_steps_are_the_summary() -> None:
     run = case("normal")
-    figure = plots.steps_figure(run)
+    figure = figures.steps_figure(run)
     for name in ("time_step", "acceptance", "wall_rejection_rate"):
         assert lines_with(figure, run.summary[name].values)
 
 
 def test_paths_of_replicas_lead_back_to_who_sat_where() -> None:
     run = case("normal")
-    left, right = all_axes(plots.flow_figure(run))
+    left, right = all_axes(figures.flow_figure(run))
     assert any(np.array_equal(line.get_ydata(), run.fraction_from_hot) for line in left.lines)
     replica = run.series.replica.values[0]
     assert [int(line.get_ydata()[0]) for line in right.lines] == [0, 2, 4, 6]
@@ -347,7 +406,7 @@ def test_paths_of_replicas_lead_back_to_who_sat_where() -> None:
 
 def test_heat_capacity_and_histograms_of_its_peak() -> None:
     run = case("normal")
-    figure = plots.heat_capacity_figure(run)
+    figure = figures.heat_capacity_figure(run)
     assert lines_with(figure, run.summary.heat_capacity.values)
     right = all_axes(figure)[1]
     peak = int(run.summary.heat_capacity.values.argmax())
@@ -361,7 +420,7 @@ def test_heat_capacity_and_histograms_of_its_peak() -> None:
 @pytest.mark.parametrize(("prior", "level"), [("box", 1 / 3), ("gaussian", 1.0)])
 def test_mean_squares_are_shown_with_the_priors_own(prior: str, level: float) -> None:
     run = make_results(LADDER, prior=prior)
-    figure = plots.mean_square_figure(run)
+    figure = figures.mean_square_figure(run)
     for layer in range(LAYERS):
         assert lines_with(figure, run.summary.mean_square.values[:, layer])
     assert lines_with(figure, np.array([level, level]))
@@ -369,7 +428,7 @@ def test_mean_squares_are_shown_with_the_priors_own(prior: str, level: float) ->
 
 def test_ensemble_against_single_samples() -> None:
     run = case("normal")
-    figure = plots.ensemble_figure(run)
+    figure = figures.ensemble_figure(run)
     assert figure is not None
     for name in ("test_loss", "ensemble_loss", "ensemble_accuracy", "ensemble_calibration"):
         assert lines_with(figure, run.summary[name].values)
@@ -377,28 +436,28 @@ def test_ensemble_against_single_samples() -> None:
 
 def test_images_are_drawn_once_each(images: tuple[np.ndarray, np.ndarray]) -> None:
     pixels, labels = images
-    axes = all_axes(plots.images_figure(pixels, labels, 3))[0]
+    axes = all_axes(figures.images_figure(pixels, labels, 3))[0]
     mosaic = np.asarray(axes.images[0].get_array().filled(np.nan))
     chosen = np.random.default_rng(3).permutation(80)[:64]
     np.testing.assert_allclose(mosaic[:16, :16], pixels[chosen[0]])
     np.testing.assert_allclose(mosaic[-16:, -16:], pixels[chosen[-1]])
     assert [text.get_text() for text in axes.texts] == [str(label) for label in labels[chosen]]
-    few = plots.images_figure(pixels[:5], labels[:5], 3)
+    few = figures.images_figure(pixels[:5], labels[:5], 3)
     assert "The 5 training images" in texts(few)
 
 
 def test_what_is_no_image_is_refused(images: tuple[np.ndarray, np.ndarray]) -> None:
     pixels, labels = images
     with pytest.raises(DataError, match=r"must be \(n, h, w\) with n labels, got \(80, 256\)"):
-        plots.images_figure(pixels.reshape(80, -1), labels, 0)
+        figures.images_figure(pixels.reshape(80, -1), labels, 0)
     with pytest.raises(DataError):
-        plots.images_figure(pixels, labels[:3], 0)
+        figures.images_figure(pixels, labels[:3], 0)
 
 
 def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot make the folder"):
-        plots.save(Figure(), tmp_path / "file" / "figure")
+        figures.save(Figure(), tmp_path / "file" / "figure")
 
 
 @pytest.mark.parametrize(
@@ -415,7 +474,8 @@ def test_ticks_are_round_numbers(low: float, high: float, ticks: list[float]) ->
 
 
 @pytest.mark.parametrize(
-    ("values", "scale"), [([0.5, 20.0], "log"), ([1.0, 2.0], "linear"), ([np.nan], "linear"), ([0.0, 0.0], "linear")]
+    ("values", "scale"),
+    [([0.5, 20.0], "log"), ([1.0, 2.0], "linear"), ([np.nan], "linear"), ([0.0, 0.0], "linear")],
 )
 def test_an_axis_is_logarithmic_if_its_values_span_much(values: list[float], scale: str) -> None:
     axes = Figure().subplots()
@@ -426,7 +486,9 @@ def test_an_axis_is_logarithmic_if_its_values_span_much(values: list[float], sca
 def test_a_scale_leaves_finite_temperatures_where_they_are() -> None:
     scale = temperature_scale(np.array([0.1, 10.0]), np.array([1.0, np.inf]))
     assert (scale.low, scale.high, scale.has_infinity) == (0.1, 10.0, True)
-    np.testing.assert_array_equal(scale.place(np.array([0.1, 10.0, np.inf])), [0.1, 10.0, scale.infinity])
+    np.testing.assert_array_equal(
+        scale.place(np.array([0.1, 10.0, np.inf])), [0.1, 10.0, scale.infinity]
+    )
     assert scale.infinity > 10
 
 
@@ -439,7 +501,8 @@ def test_a_scale_of_the_prior_alone_has_no_numbers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(0.164, "0.164"), (1.0, "1"), (12345.6, "12346"), (np.inf, "∞"), (1e-7, "$10^{-7}$")]
+    ("value", "text"),
+    [(0.164, "0.164"), (1.0, "1"), (12345.6, "12346"), (np.inf, "∞"), (1e-7, "$10^{-7}$")],
 )
 def test_numbers_are_short(value: float, text: str) -> None:
     assert number(value) == text

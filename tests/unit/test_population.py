@@ -1,4 +1,6 @@
-"""Population annealing, its arithmetic: how far a step goes, who descends from whom, where rungs start."""
+"""Population annealing, its arithmetic: how far a step goes, who descends from whom, where rungs
+start.
+"""
 
 import jax
 import jax.numpy as jnp
@@ -6,11 +8,20 @@ import numpy as np
 import pytest
 
 import tempernet as tn
-from tempernet.engine import Engine
-from tempernet.integrator import Point
-from tempernet.paths import temperature_path
-from tempernet.population import KEPT, Cooling, Population, barrier, next_beta, resampled, step_sizes_at, weights_at
-from tempernet.rounds import State
+from tempernet.kernels.integrator import Point
+from tempernet.paths.path import temperature_path
+from tempernet.tempering.engine import Engine
+from tempernet.tempering.population import (
+    KEPT,
+    Cooling,
+    Population,
+    barrier,
+    next_beta,
+    resampled,
+    step_sizes_at,
+    weights_at,
+)
+from tempernet.tempering.rounds import State
 
 
 @pytest.mark.parametrize("uniform", [0.0, 0.3, 0.999999])
@@ -27,7 +38,9 @@ def test_descendants_are_as_many_as_the_weights_say(uniform: float) -> None:
 def test_descendants_on_average() -> None:
     weights = np.random.default_rng(0).exponential(size=9)
     uniforms = (np.arange(4000) + 0.5) / 4000
-    counts = np.mean([np.bincount(resampled(np.log(weights), u), minlength=9) for u in uniforms], axis=0)
+    counts = np.mean(
+        [np.bincount(resampled(np.log(weights), u), minlength=9) for u in uniforms], axis=0
+    )
     np.testing.assert_allclose(counts, 9 * weights / weights.sum(), atol=1e-3)
 
 
@@ -48,7 +61,9 @@ def made_up(betas: list[float], spread: list[float]) -> Population:
     stages = len(betas)
     kept = 100.0 * np.arange(stages)[:, None, None] + 10 * np.arange(3)[:, None] + np.arange(KEPT)
     state = State(
-        Point({"w": -jnp.arange(20.0)}, jnp.zeros(20), {"w": jnp.zeros(20)}), jnp.zeros((3, 6)), jnp.int32(17)
+        Point({"w": -jnp.arange(20.0)}, jnp.zeros(20), {"w": jnp.zeros(20)}),
+        jnp.zeros((3, 6)),
+        jnp.int32(17),
     )
     steps = np.arange(1.0, stages + 1)
     return Population(state, betas[-1], steps[-1], np.array(betas), steps, np.array(spread), [kept])
@@ -64,13 +79,17 @@ def test_rungs_start_from_what_was_kept_next_to_them() -> None:
     assert weights[12:].tolist() == [320, 321, 320, 220, 120, 20]
     # Every second copy comes from the cold: as the population now is.
     assert weights[6:12].tolist() == [-6, -7, -8, -9, -10, -11]
-    np.testing.assert_allclose(step_sizes_at(population, temperature_path([0.1, 1.0, 10.0])), [4, 3, 2])
+    np.testing.assert_allclose(
+        step_sizes_at(population, temperature_path([0.1, 1.0, 10.0])), [4, 3, 2]
+    )
 
 
 def test_the_barrier_is_that_of_the_spread_of_energies() -> None:
     """A heat capacity of C gives sqrt(C / pi) for each factor of e in T."""
     betas = np.geomspace(0.1, 10, 400)
-    found = barrier(made_up(betas.tolist(), (5 / betas).tolist()), temperature_path([0.1, 1.0, 10.0]))
+    found = barrier(
+        made_up(betas.tolist(), (5 / betas).tolist()), temperature_path([0.1, 1.0, 10.0])
+    )
     assert np.all(np.diff(found.path.values) > 0)
     assert found.total == pytest.approx(5 * np.log(100) / np.sqrt(np.pi), rel=1e-3)
 
@@ -90,7 +109,14 @@ def target() -> tn.Target:
 
 @pytest.mark.parametrize("temperatures", [[0.1, 1.0, 10.0], [0.1, 1.0, np.inf]])
 def test_a_population_arrives_at_the_coldest_rung(temperatures: list[float]) -> None:
-    engine = Engine(target(), temperature_path(temperatures), copies=2, dynamics=tn.Dynamics(4, 1), devices=1, seed=5)
+    engine = Engine(
+        target(),
+        temperature_path(temperatures),
+        copies=2,
+        dynamics=tn.Dynamics(4, 1),
+        devices=1,
+        seed=5,
+    )
     cooling = Cooling(engine, rounds=2)
     population = cooling.start(engine.prior_weights())
     assert population.beta == 1 / temperatures[-1] and not cooling.finished(population)
@@ -107,5 +133,9 @@ def test_descendants_keep_to_their_copy() -> None:
     engine = Engine(target(), temperature_path([1.0, 2.0, 3.0]), copies=2, devices=1)
     weights = {"w": np.repeat(0.1 * np.arange(6, dtype=np.float32)[:, None], 3, axis=1)}
     state = engine.descended(engine.start(weights), np.array([[0, 0, 2], [1, 1, 1]]))
-    np.testing.assert_allclose(engine.energies(state), 0.03 * np.array([[0, 0, 4], [16, 16, 16]]), rtol=1e-5)
-    np.testing.assert_allclose(state.point.weights["w"][:6, 0], [0, 0, 0.2, 0.4, 0.4, 0.4], rtol=1e-6)
+    np.testing.assert_allclose(
+        engine.energies(state), 0.03 * np.array([[0, 0, 4], [16, 16, 16]]), rtol=1e-5
+    )
+    np.testing.assert_allclose(
+        state.point.weights["w"][:6, 0], [0, 0, 0.2, 0.4, 0.4, 0.4], rtol=1e-6
+    )

@@ -13,20 +13,23 @@ import pytest
 
 from tempernet import MLP, DataError, FunctionNetwork, NumericsError
 from tempernet.data import Examples, Source, mnist16, read_inputs
-from tempernet.prediction import predict, scores
+from tempernet.model.prediction import predict, scores
 
 NETWORK = MLP((6, 5, 3))
 RNG = np.random.default_rng(0)
 INPUTS = RNG.normal(size=(1234, 6)).astype(np.float32)
 LABELS = RNG.integers(3, size=1234).astype(np.int32)
 MEMBERS = jax.tree.map(
-    lambda leaf: 3 * np.asarray(leaf), jax.vmap(NETWORK.init)(jax.random.split(jax.random.key(1), 7))
+    lambda leaf: 3 * np.asarray(leaf),
+    jax.vmap(NETWORK.init)(jax.random.split(jax.random.key(1), 7)),
 )
 
 
 def by_hand(member: int) -> np.ndarray:
     """Softmax of one member in double precision: (examples, classes)."""
-    first, second = (jax.tree.map(lambda leaf: np.asarray(leaf[member], np.float64), layer) for layer in MEMBERS)
+    first, second = (
+        jax.tree.map(lambda leaf: np.asarray(leaf[member], np.float64), layer) for layer in MEMBERS
+    )
     hidden = 1 / (1 + np.exp(-(INPUTS @ first.weight.T + first.bias)))
     odds = np.exp(hidden @ second.weight.T + second.bias)
     return odds / odds.sum(axis=1, keepdims=True)
@@ -52,14 +55,18 @@ def test_score_of_an_ensemble_and_of_its_members() -> None:
     alone = scores(NETWORK, MEMBERS, Examples(INPUTS, LABELS))
     hand = [-np.log(by_hand(member)[rows, LABELS]).mean() for member in range(7)]
     np.testing.assert_allclose(alone.loss, hand, rtol=1e-5)
-    np.testing.assert_allclose(alone.accuracy, [np.mean(by_hand(m).argmax(axis=1) == LABELS) for m in range(7)])
+    np.testing.assert_allclose(
+        alone.accuracy, [np.mean(by_hand(m).argmax(axis=1) == LABELS) for m in range(7)]
+    )
     assert together.loss <= alone.loss.mean()
 
 
 def test_any_network_predicts() -> None:
     """Examples first, and weights in a dict."""
     network = FunctionNetwork(
-        lambda key: {"weight": jax.random.normal(key, (3, 6))}, lambda w, x: x @ w["weight"].T, {"weight": 6}
+        lambda key: {"weight": jax.random.normal(key, (3, 6))},
+        lambda w, x: x @ w["weight"].T,
+        {"weight": 6},
     )
     weights = {"weight": RNG.normal(size=(4, 3, 6)).astype(np.float32)}
     odds = np.exp(np.einsum("ni,mqi->mnq", INPUTS, weights["weight"]))
@@ -73,7 +80,9 @@ def test_a_table_has_a_line_an_example() -> None:
     assert list(rows[0]) == ["index", "p_0", "p_1", "p_2", "predicted", "label"]
     assert [int(row["index"]) for row in rows] == list(range(1234))
     assert [int(row["label"]) for row in rows] == LABELS.tolist()
-    np.testing.assert_allclose([float(row["p_1"]) for row in rows], found.probabilities[:, 1], rtol=1e-6)
+    np.testing.assert_allclose(
+        [float(row["p_1"]) for row in rows], found.probabilities[:, 1], rtol=1e-6
+    )
     assert [int(row["predicted"]) for row in rows] == found.classes.tolist()
     assert "label" not in found.table().splitlines()[0]
 
@@ -93,7 +102,9 @@ def images(folder: Path, **arrays: Any) -> Path:
 def test_new_images_are_treated_as_those_of_the_training(tmp_path: Path) -> None:
     source = mnist16().resized(8)
     data = source.split(50)
-    x, y = read_inputs(images(tmp_path, x=mnist16().x_train[data.indices], y=data.train.y), data, size=8)
+    x, y = read_inputs(
+        images(tmp_path, x=mnist16().x_train[data.indices], y=data.train.y), data, size=8
+    )
     np.testing.assert_array_equal(x, data.train.x)
     np.testing.assert_array_equal(y, data.train.y)
     unlabelled, nothing = read_inputs(images(tmp_path, x=source.x_test[:3]), data)
@@ -117,7 +128,10 @@ def test_own_data_are_normalised_by_the_training_examples(tmp_path: Path) -> Non
         ({"x": np.zeros((0, 16, 16))}, "no examples"),
         ({"x": np.full((3, 16, 16), np.nan)}, "nan"),
         ({"x": np.zeros((3, 16, 16), int)}, "dtype"),
-        ({"x": np.zeros((3, 16, 16)), "y": np.array([0, 1, 10])}, r"y\[2\] is 10; labels must be integers in 0..9"),
+        (
+            {"x": np.zeros((3, 16, 16)), "y": np.array([0, 1, 10])},
+            r"y\[2\] is 10; labels must be integers in 0..9",
+        ),
         ({"x": np.zeros((3, 16, 16)), "y": np.array([0, 1, -1])}, "labels must be integers"),
         ({"x": np.zeros((3, 16, 16)), "y": np.array([0, 1])}, "3 examples and y has 2 labels"),
         ({"x": np.zeros((3, 16, 16)), "y": np.zeros(3)}, "labels must be integers"),

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from tempernet import M1, M3, MLP, Gaussian, M3star, UniformBox
-from tempernet.networks import Layer
-from tempernet.priors import Prior
+from tempernet.model.networks import Layer
+from tempernet.model.priors import Prior
 
 SCALAR = jax.ShapeDtypeStruct((), jnp.float32)
 SMALL = MLP((9, 9, 9))
@@ -26,7 +26,8 @@ def test_log_volume_of_the_papers_boxes(network: MLP, log_volume: float) -> None
 def test_log_volume_is_the_sum_over_layers_of_log_sigma() -> None:
     sizes, factor = (256, 40, 40, 40, 10), 1000.0
     expected = sum(
-        out * (fan + 1) * math.log(2 * factor / math.sqrt(fan + 1)) for fan, out in itertools.pairwise(sizes)
+        out * (fan + 1) * math.log(2 * factor / math.sqrt(fan + 1))
+        for fan, out in itertools.pairwise(sizes)
     )
     assert UniformBox.for_network(M3star, factor).log_volume == pytest.approx(expected, abs=5e-4)
 
@@ -61,7 +62,9 @@ def test_box_draws_are_uniform_in_every_leaf_and_inside() -> None:
     box = UniformBox.for_network(SMALL, (50.0, 2.0))
     drawn = draws(box)
     assert bool(jnp.all(jax.vmap(box.contains)(drawn)))
-    for leaf, half_width in zip(jax.tree.leaves(drawn), jax.tree.leaves(box.half_width), strict=True):
+    for leaf, half_width in zip(
+        jax.tree.leaves(drawn), jax.tree.leaves(box.half_width), strict=True
+    ):
         scaled = np.asarray(leaf, np.float64).ravel() / float(half_width)
         assert stats.kstest(scaled, stats.uniform(-1, 2).cdf).pvalue > 0.01
     assert_unrelated(drawn)
@@ -86,11 +89,17 @@ def test_density_in_one_dimension_integrates_to_one(prior: Prior) -> None:
 
 
 def test_density_of_a_box_is_flat_inside_and_nothing_outside() -> None:
-    box = UniformBox({"a": 2.0, "b": 0.5}, {"a": jax.ShapeDtypeStruct((3,), jnp.float32), "b": SCALAR})
+    box = UniformBox(
+        {"a": 2.0, "b": 0.5}, {"a": jax.ShapeDtypeStruct((3,), jnp.float32), "b": SCALAR}
+    )
     inside = {"a": jnp.array([1.9, -1.9, 0.0]), "b": jnp.float32(-0.49)}
     assert float(box.log_density(inside)) == pytest.approx(-3 * math.log(4.0), rel=1e-6)
     assert box.log_volume == pytest.approx(3 * math.log(4.0), rel=1e-6)
-    for outside in ({"a": jnp.array([2.1, 0.0, 0.0])}, {"b": jnp.float32(0.51)}, {"b": jnp.float32(jnp.nan)}):
+    for outside in (
+        {"a": jnp.array([2.1, 0.0, 0.0])},
+        {"b": jnp.float32(0.51)},
+        {"b": jnp.float32(jnp.nan)},
+    ):
         assert not bool(box.contains({**inside, **outside}))
         assert float(box.log_density({**inside, **outside})) == -math.inf
     assert float(box.energy(inside)) == 0
@@ -104,7 +113,9 @@ def test_a_wall_may_differ_from_weight_to_weight() -> None:
 
 
 def test_gaussian_closed_forms() -> None:
-    prior = Gaussian({"a": 2.0, "b": 0.5}, {"a": jax.ShapeDtypeStruct((3,), jnp.float32), "b": SCALAR})
+    prior = Gaussian(
+        {"a": 2.0, "b": 0.5}, {"a": jax.ShapeDtypeStruct((3,), jnp.float32), "b": SCALAR}
+    )
     assert prior.log_volume == pytest.approx(
         3 * math.log(2 * math.sqrt(2 * math.pi)) + math.log(0.5 * math.sqrt(2 * math.pi)), rel=1e-7
     )

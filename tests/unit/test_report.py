@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from made_up import make_evidence, make_optimised, make_results
 
-from tempernet.claims import FAILS, HOLDS, UNDECIDED, VERDICTS, judge_all
+from tempernet.paper.claims import FAILS, HOLDS, UNDECIDED, VERDICTS, judge_all
+from tempernet.paper.study import steps_of
 from tempernet.report import counted, write_page
-from tempernet.tasks.reproduce import steps_of
 
 LADDER = np.geomspace(0.1, 10, 5)
 NETWORKS = {"m1": "M1", "m3": "M3", "m3star": "M3star"}
@@ -43,16 +43,24 @@ def made(name: str) -> Any:
     if stem[0] == "widths":
         return make_optimised(NETWORKS[stem[1]], 500, protocol)
     if stem[0] == "evidence":
-        return make_evidence(NETWORKS[stem[1]], 19_000.0, 1.0, log_volume=20_000.0, protocol=protocol)
+        return make_evidence(
+            NETWORKS[stem[1]], 19_000.0, 1.0, log_volume=20_000.0, protocol=protocol
+        )
     n_train = int(stem[-1][1:])
     if stem[0] == "optimise":
         return make_optimised("M3", n_train, protocol)
-    return make_results(LADDER, n_train=n_train, network=NETWORKS[stem[0]], protocol=protocol, path=Path(name))
+    return make_results(
+        LADDER, n_train=n_train, network=NETWORKS[stem[0]], protocol=protocol, path=Path(name)
+    )
 
 
-def write(folder: Path, runs: dict[str, Any], state: str = "not made") -> tuple[str, str, dict[str, Any]]:
+def write(
+    folder: Path, runs: dict[str, Any], state: str = "not made"
+) -> tuple[str, str, dict[str, Any]]:
     images = np.random.default_rng(0).random((70, 16, 16)), np.zeros(70, int)
-    written = write_page(folder, "hour", runs, judge_all(runs), [(name, state) for name in STEPS], images)
+    written = write_page(
+        folder, "hour", runs, judge_all(runs), [(name, state) for name in STEPS], images
+    )
     page, html, claims = (path.read_text() for path in written)
     return page, html, json.loads(claims)
 
@@ -82,7 +90,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str, dic
     return folder, *write(folder, {name: made(name) for name in STEPS})
 
 
-def test_the_page_has_every_figure_claim_and_run(whole: tuple[Path, str, str, dict[str, Any]]) -> None:
+def test_the_page_has_every_figure_claim_and_run(
+    whole: tuple[Path, str, str, dict[str, Any]],
+) -> None:
     folder, page, _, claims = whole
     shown = re.findall(r"!\[[^]]*\]\((figures/[\w-]+\.png)\)", page)
     assert {Path(file).stem for file in shown} == FIGURES
@@ -97,7 +107,9 @@ def test_the_page_has_every_figure_claim_and_run(whole: tuple[Path, str, str, di
     assert {row.count(" | ") for row in rows} == {1, 5}
 
 
-def test_html_is_whole_and_needs_no_other_file(whole: tuple[Path, str, str, dict[str, Any]]) -> None:
+def test_html_is_whole_and_needs_no_other_file(
+    whole: tuple[Path, str, str, dict[str, Any]],
+) -> None:
     _, _, html, claims = whole
     reader = Reader()
     reader.feed(html)
@@ -108,7 +120,9 @@ def test_html_is_whole_and_needs_no_other_file(whole: tuple[Path, str, str, dict
     assert "@import" not in html and "url(" not in html and "<script" not in html
 
 
-def test_verdicts_come_from_the_results(whole: tuple[Path, str, str, dict[str, Any]], tmp_path: Path) -> None:
+def test_verdicts_come_from_the_results(
+    whole: tuple[Path, str, str, dict[str, Any]], tmp_path: Path
+) -> None:
     _, page, _, claims = whole
     found = [claim["verdict"] for claim in claims["claims"]]
     assert counted(judge_all({name: made(name) for name in STEPS})) in page

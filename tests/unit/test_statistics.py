@@ -1,11 +1,19 @@
-"""Averages, effective sample sizes and R-hat where they are known exactly, at any scale, and of series that freeze."""
+"""Averages, effective sample sizes and R-hat where they are known exactly, at any scale, and of
+series that freeze.
+"""
 
 import numpy as np
 import pytest
 from arviz_stats.base import array_stats
 from scipy import stats
 
-from tempernet.statistics import average, blocks, drift, effective_sample_size, split_rhat
+from tempernet.diagnostics.statistics import (
+    average,
+    blocks,
+    drift,
+    effective_sample_size,
+    split_rhat,
+)
 
 INDEPENDENT = np.random.default_rng(0).normal(size=(4, 100, 3))
 APART = np.broadcast_to(np.arange(4.0)[:, None, None], (4, 100, 3))
@@ -47,9 +55,12 @@ def test_the_scale_does_not_matter(scale: float) -> None:
     found, expected = average(scale * INDEPENDENT), average(INDEPENDENT)
     np.testing.assert_allclose(found.mean / scale, expected.mean, rtol=1e-10)
     np.testing.assert_allclose(found.error / scale, expected.error, rtol=1e-10)
-    np.testing.assert_allclose(effective_sample_size(scale * INDEPENDENT), effective_sample_size(INDEPENDENT))
+    np.testing.assert_allclose(
+        effective_sample_size(scale * INDEPENDENT), effective_sample_size(INDEPENDENT)
+    )
     np.testing.assert_allclose(drift(scale * INDEPENDENT), drift(INDEPENDENT), rtol=1e-9)
-    # The two draws beside the median are equally far from it, but for rounding, which swaps their ranks.
+    # The two draws beside the median are equally far from it, but for rounding, which swaps their
+    # ranks.
     np.testing.assert_allclose(split_rhat(scale * INDEPENDENT), split_rhat(INDEPENDENT), rtol=1e-3)
 
 
@@ -102,7 +113,12 @@ def test_never_more_effective_draws_than_draws() -> None:
 
 
 def test_rhat_is_that_of_arviz_for_several_copies() -> None:
-    for series in (INDEPENDENT, INDEPENDENT[:2, :7], INDEPENDENT + 0.5 * APART, np.exp(3 * INDEPENDENT)):
+    for series in (
+        INDEPENDENT,
+        INDEPENDENT[:2, :7],
+        INDEPENDENT + 0.5 * APART,
+        np.exp(3 * INDEPENDENT),
+    ):
         expected = array_stats.rhat(series, chain_axis=0, draw_axis=1, method="rank")
         np.testing.assert_allclose(split_rhat(series), expected, rtol=1e-12)
 
@@ -172,11 +188,16 @@ def test_bootstrap_samples_take_every_draw_equally_often() -> None:
     counts = np.zeros((3, 20))
     for _ in range(3000):
         np.add.at(counts, blocks(rng, 3, 20), 1)
-    # 60 draws a sample, spread over 60 places; copies and blocks come together, so counts vary more than Poisson's.
+    # 60 draws a sample, spread over 60 places; copies and blocks come together, so counts vary more
+    # than Poisson's.
     np.testing.assert_allclose(counts / 3000, 1, atol=0.1)
 
 
 @pytest.mark.parametrize(("copies", "draws"), [(1, 1), (1, 7), (3, 2)])
 def test_bootstrap_samples_of_little(copies: int, draws: int) -> None:
     chosen, rows = blocks(np.random.default_rng(10), copies, draws)
-    assert chosen.shape == rows.shape == (copies, draws) and rows.max() < draws and chosen.max() < copies
+    assert (
+        chosen.shape == rows.shape == (copies, draws)
+        and rows.max() < draws
+        and chosen.max() < copies
+    )

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from tempernet.errors import ConfigError
-from tempernet.stopping import EXIT_STOPPED, Stopper, seconds
+from tempernet.runs.stopping import EXIT_STOPPED, Stopper, seconds
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_nothing_asks_for_nothing() -> None:
 
 LONG = """
 import time
-from tempernet import stopping
+from tempernet.runs import stopping
 stopping.GRACE_SECONDS = {grace}
 with stopping.Stopper({limit}, "; try again"):
     print("ready", flush=True)

@@ -1,4 +1,6 @@
-"""The run folder: writes that are whole or not there, records cut to a checkpoint, damage that is seen, one writer."""
+"""The run folder: writes that are whole or not there, records cut to a checkpoint, damage that is
+seen, one writer.
+"""
 
 import errno
 import io
@@ -55,10 +57,14 @@ def steps_of(action: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> int:
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_fails_leaves_what_was_there(
+    tmp_path: Path, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "file"
     files.write_atomic(path, b"old")
-    monkeypatch.setattr(files, "before_write", Interrupt(POINTS.index(point), OSError(errno.EIO, "broken disk")))
+    monkeypatch.setattr(
+        files, "before_write", Interrupt(POINTS.index(point), OSError(errno.EIO, "broken disk"))
+    )
     with pytest.raises(StoreError, match=r"cannot write .*file \(0\.01 MB\): broken disk"):
         files.write_atomic(path, b"new")
     # Once it is renamed, the new content is there, whole.
@@ -82,13 +88,19 @@ def test_a_write_that_is_killed_leaves_what_was_there(
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_called_one(tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_called_one(
+    tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(files, "before_write", Interrupt(1, OSError(number, "no space")))
-    with pytest.raises(StoreError, match=r"the disk is full: .*file needs 1\.50 MB; free some space"):
+    with pytest.raises(
+        StoreError, match=r"the disk is full: .*file needs 1\.50 MB; free some space"
+    ):
         files.write_atomic(tmp_path / "file", bytes(1_500_000))
 
 
-def test_an_error_without_a_number_still_has_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_without_a_number_still_has_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(files, "before_write", Interrupt(0, OSError("out of luck")))
     with pytest.raises(StoreError, match="out of luck"):
         files.write_atomic(tmp_path / "file", b"")
@@ -125,9 +137,19 @@ def test_a_folder_that_cannot_be_made_says_what_to_do(
 
 
 def test_json_holds_arrays_and_what_is_not_finite_is_null(tmp_path: Path) -> None:
-    value = {"a": np.array([1.5, np.nan]), 2: np.float32(0.5), "c": (np.bool_(True), -np.inf, np.int64(3)), "d": None}
+    value = {
+        "a": np.array([1.5, np.nan]),
+        2: np.float32(0.5),
+        "c": (np.bool_(True), -np.inf, np.int64(3)),
+        "d": None,
+    }
     files.write_json(tmp_path / "x.json", cast(Any, value))
-    assert files.read_json(tmp_path / "x.json") == {"a": [1.5, None], "2": 0.5, "c": [True, None, 3], "d": None}
+    assert files.read_json(tmp_path / "x.json") == {
+        "a": [1.5, None],
+        "2": 0.5,
+        "c": [True, None, 3],
+        "d": None,
+    }
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "3", '{"a": 1', "\xff", "[" * 100_000])
@@ -199,7 +221,9 @@ def archive(*members: tuple[str, bytes], compression: int = zipfile.ZIP_STORED) 
 def claim(shape: tuple[int, ...], dtype: str = "<f8", content: bytes = b"") -> bytes:
     """An npy file whose header claims a shape and a type, with other content."""
     buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(buffer, {"descr": dtype, "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(
+        buffer, {"descr": dtype, "fortran_order": False, "shape": shape}
+    )
     return buffer.getvalue() + content
 
 
@@ -223,8 +247,12 @@ BOMBS = {
     "too many bytes": archive(("x.npy", claim((3,), content=bytes(32)))),
     "objects": archive(("x.npy", claim((1,), "|O", content=bytes(8)))),
     "a subarray": archive(("x.npy", claim((1,), "|V8", content=bytes(8)))),
-    "a bomb of zeros": archive(("x.npy", claim((2**24,), content=bytes(2**27))), compression=zipfile.ZIP_DEFLATED),
-    "a compressed array": archive(("x.npy", claim((3,), content=bytes(24))), compression=zipfile.ZIP_BZIP2),
+    "a bomb of zeros": archive(
+        ("x.npy", claim((2**24,), content=bytes(2**27))), compression=zipfile.ZIP_DEFLATED
+    ),
+    "a compressed array": archive(
+        ("x.npy", claim((3,), content=bytes(24))), compression=zipfile.ZIP_BZIP2
+    ),
     "the same bytes a thousand times": overlapping(),
     "no array": archive(("x.npy", b"nonsense")),
     "a header without an end": archive(("x.npy", b"\x93NUMPY\x01\x00\xff\xff{")),
@@ -266,19 +294,28 @@ def test_json_however_deep_is_read_or_refused(tmp_path: Path, depth: int) -> Non
 
 
 def test_files_that_are_far_too_large_are_not_read(tmp_path: Path) -> None:
-    """Sparse files of a terabyte: nothing of them is on disk, and nothing of them comes into memory."""
+    """Sparse files of a terabyte: nothing of them is on disk, and nothing of them comes into
+    memory.
+    """
     for name, read_fn in (("x.json", files.read_json), ("x.toml", files.read_text)):
         (tmp_path / name).touch()
         os.truncate(tmp_path / name, HUGE)
-        with pytest.raises(StoreError, match=rf"{name} is damaged: it has {HUGE} bytes, such a file has at most"):
+        with pytest.raises(
+            StoreError, match=rf"{name} is damaged: it has {HUGE} bytes, such a file has at most"
+        ):
             read_fn(tmp_path / name)
     records, checkpoints = written(tmp_path / "rounds", 3), saved(tmp_path / "checkpoints", 0, 1)
     os.truncate(next((tmp_path / "rounds").glob("rounds-*")), HUGE)
     os.truncate(tmp_path / "checkpoints" / "00000001.npz", HUGE)
-    assert "has not the" in records.verify()[0] and "bytes that manifest.json says" in records.verify()[0]
+    assert (
+        "has not the" in records.verify()[0]
+        and "bytes that manifest.json says" in records.verify()[0]
+    )
     assert newest(checkpoints) == 0 and "00000001.npz is damaged" in checkpoints.latest()[1][0]
     os.truncate(tmp_path / "checkpoints" / "00000000.sha256", HUGE)
-    assert newest(checkpoints) is None and "00000000.sha256 is damaged" in checkpoints.latest()[1][1]
+    assert (
+        newest(checkpoints) is None and "00000000.sha256 is damaged" in checkpoints.latest()[1][1]
+    )
 
 
 def test_a_file_of_another_run_is_named(tmp_path: Path) -> None:
@@ -291,7 +328,13 @@ def test_a_file_of_another_run_is_named(tmp_path: Path) -> None:
         records.flush()
         folder.checkpoints.save({"x": np.zeros(1)}, {"round": 1})
         folder.unlock()
-    for name in (STATUS, CONFIG, "rounds/manifest.json", "checkpoints/00000000.npz", "checkpoints/00000000.sha256"):
+    for name in (
+        STATUS,
+        CONFIG,
+        "rounds/manifest.json",
+        "checkpoints/00000000.npz",
+        "checkpoints/00000000.sha256",
+    ):
         (one.path / name).write_bytes((two.path / name).read_bytes())
     message = f"belongs to another run: it carries the id {two.run}, and the provenance.json beside it {one.run}"
     with pytest.raises(StoreError, match=rf"status\.json {message}"):
@@ -319,19 +362,25 @@ def test_a_run_from_before_there_were_ids_is_read_and_goes_on(tmp_path: Path) ->
 def test_an_older_checkpoint_under_a_newer_name_is_passed_over(tmp_path: Path) -> None:
     checkpoints = saved(tmp_path, 0, 1, 2)
     for suffix in ("npz", "sha256"):
-        (tmp_path / f"00000002.{suffix}").write_bytes((tmp_path / f"00000000.{suffix}").read_bytes())
+        (tmp_path / f"00000002.{suffix}").write_bytes(
+            (tmp_path / f"00000000.{suffix}").read_bytes()
+        )
     assert newest(checkpoints) == 1
     assert "00000002.npz holds another checkpoint, number 0" in checkpoints.latest()[1][0]
 
 
 def test_a_vanished_folder_is_not_made_again(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"cannot make the folder .*gone/checkpoints: No such file"):
+    with pytest.raises(
+        StoreError, match=r"cannot make the folder .*gone/checkpoints: No such file"
+    ):
         Checkpoints(tmp_path / "gone" / "checkpoints").save({"x": np.zeros(1)}, {})
     assert not (tmp_path / "gone").exists()
 
 
 @pytest.mark.parametrize("left", [CONFIG + ".part", PROVENANCE + ".part", PROVENANCE, LOCK])
-def test_a_run_that_was_killed_before_it_had_begun_can_be_begun_again(tmp_path: Path, left: str) -> None:
+def test_a_run_that_was_killed_before_it_had_begun_can_be_begun_again(
+    tmp_path: Path, left: str
+) -> None:
     files.write_json(tmp_path / left, {"run": "00"})
     RunFolder.create(tmp_path).unlock()
     (tmp_path / CONFIG).write_text("mine")
@@ -354,7 +403,8 @@ def numbers(records: Records, series: str = "rounds", skip: int = 0) -> list[int
     if not found:
         return []
     np.testing.assert_array_equal(
-        found["energy"], np.broadcast_to(found["number"][:, None, None], (len(found["number"]), 2, 3))
+        found["energy"],
+        np.broadcast_to(found["number"][:, None, None], (len(found["number"]), 2, 3)),
     )
     return found["number"].tolist()
 
@@ -422,13 +472,19 @@ def test_series_are_cut_anywhere_and_grow_again(tmp_path: Path, length: int) -> 
         records.append("rounds", row(number))
     records.flush()
     assert numbers(Records(tmp_path)) == list(range(length + 4))
-    # Nothing lies about that the manifest does not name, but for the chunk that a reader may still be at.
+    # Nothing lies about that the manifest does not name, but for the chunk that a reader may still
+    # be at.
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     named = {chunk["file"] for chunk in manifest["chunks"]}
-    assert named <= (present := {file.name for file in tmp_path.glob("*.npz*")}) and len(present - named) <= 1
+    assert (
+        named <= (present := {file.name for file in tmp_path.glob("*.npz*")})
+        and len(present - named) <= 1
+    )
 
 
-def test_many_flushes_leave_few_files_and_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_flushes_leave_few_files_and_all_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempernet.store.records.FULL", 1500)
     monkeypatch.setattr("tempernet.store.records.TAIL", 8)
     records = Records(tmp_path)
@@ -455,8 +511,12 @@ def test_many_flushes_leave_few_files_and_all_rows(tmp_path: Path, monkeypatch: 
         ([300, 300, 9], [9, 9, 1], 300, 2),
     ],
 )
-def test_which_chunks_are_written_again(rows: list[int], sizes: list[int], added: int, rewritten: int) -> None:
-    chunks = [{"rows": count, "bytes": 1000 * size} for count, size in zip(rows, sizes, strict=True)]
+def test_which_chunks_are_written_again(
+    rows: list[int], sizes: list[int], added: int, rewritten: int
+) -> None:
+    chunks = [
+        {"rows": count, "bytes": 1000 * size} for count, size in zip(rows, sizes, strict=True)
+    ]
     assert _growing(chunks, added) == chunks[::-1][:rewritten]
 
 
@@ -540,7 +600,9 @@ def test_a_kill_at_any_moment_of_a_flush_leaves_the_old_or_the_new(
     flush(tmp_path / "whole", Interrupt(steps, Killed()))
 
 
-def test_rows_survive_a_full_disk_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_survive_a_full_disk_in_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     records = written(tmp_path, 3)
     records.append("rounds", row(3))
     monkeypatch.setattr(files, "before_write", Interrupt(5, OSError(errno.ENOSPC, "full")))
@@ -653,9 +715,15 @@ def test_the_newest_checkpoint_is_found_and_three_are_kept(tmp_path: Path) -> No
         saved(checkpoints.folder, value)
         assert newest(checkpoints) == value
         kept = min(value + 1, KEPT)
-        assert len(list(checkpoints.folder.glob("*.npz"))) == len(list(checkpoints.folder.glob("*.sha256"))) == kept
+        assert (
+            len(list(checkpoints.folder.glob("*.npz")))
+            == len(list(checkpoints.folder.glob("*.sha256")))
+            == kept
+        )
     assert KEPT == 3
-    assert [path.name for path in sorted(checkpoints.folder.glob("*.npz"))] == [f"{n:08d}.npz" for n in (9, 10, 11)]
+    assert [path.name for path in sorted(checkpoints.folder.glob("*.npz"))] == [
+        f"{n:08d}.npz" for n in (9, 10, 11)
+    ]
     assert checkpoints.latest()[1] == []
 
 
@@ -682,7 +750,9 @@ def test_a_reader_follows_a_writer_that_has_replaced_its_checkpoints(
 
 @pytest.mark.parametrize("suffix", [".npz", ".sha256"])
 @pytest.mark.parametrize("how", DAMAGE)
-def test_a_damaged_checkpoint_falls_back_to_the_one_before(tmp_path: Path, how: str, suffix: str) -> None:
+def test_a_damaged_checkpoint_falls_back_to_the_one_before(
+    tmp_path: Path, how: str, suffix: str
+) -> None:
     checkpoints = saved(tmp_path, 0, 1, 2, 3)
     spoil(tmp_path / f"00000003{suffix}", how)
     assert newest(checkpoints) == 2
@@ -790,7 +860,9 @@ def begun(path: Path) -> RunFolder:
 def test_only_a_run_can_be_opened(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"there is no run at .*absent: no such folder"):
         RunFolder.open(tmp_path / "absent")
-    with pytest.raises(StoreError, match=r"is no run folder: it has no config\.toml with a provenance\.json"):
+    with pytest.raises(
+        StoreError, match=r"is no run folder: it has no config\.toml with a provenance\.json"
+    ):
         RunFolder.open(tmp_path)
     begun(tmp_path / "run").unlock()
     before = sorted((file.name, file.stat().st_mtime_ns) for file in (tmp_path / "run").iterdir())
@@ -798,7 +870,10 @@ def test_only_a_run_can_be_opened(tmp_path: Path) -> None:
     assert folder.records.load("rounds") == {} and folder.weights.length("weights") == 0
     assert folder.checkpoints.latest() == (None, [])
     assert folder.read_json(PROVENANCE) == {"seed": 1, "run": folder.run, "revision": 1}
-    assert sorted((file.name, file.stat().st_mtime_ns) for file in (tmp_path / "run").iterdir()) == before
+    assert (
+        sorted((file.name, file.stat().st_mtime_ns) for file in (tmp_path / "run").iterdir())
+        == before
+    )
 
 
 def test_lines_are_logged_with_the_time_and_sizes_are_counted(tmp_path: Path) -> None:
@@ -808,7 +883,10 @@ def test_lines_are_logged_with_the_time_and_sizes_are_counted(tmp_path: Path) ->
     folder.log.append("one")
     folder.log.append("zwei äöü\nand more")
     lines = (folder.path / LOG).read_text(encoding="utf-8").splitlines()
-    assert [line.split(" ", 2)[2].rpartition(" [")[0] for line in lines] == ["one", "zwei äöü and more"]
+    assert [line.split(" ", 2)[2].rpartition(" [")[0] for line in lines] == [
+        "one",
+        "zwei äöü and more",
+    ]
     folder.records.append("rounds", row(0))
     (folder.path / "rounds").mkdir()
     (folder.path / "rounds" / "x").write_bytes(bytes(1000))
@@ -833,11 +911,15 @@ time.sleep(60)
 
 def test_a_second_process_cannot_write_until_the_first_has_died(tmp_path: Path) -> None:
     begun(tmp_path).unlock()
-    with subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == "locked\n"
         folder = RunFolder.open(tmp_path)
         for _ in range(2):
-            with pytest.raises(StoreError, match=r"another process is writing to .*; wait for it or stop it first"):
+            with pytest.raises(
+                StoreError, match=r"another process is writing to .*; wait for it or stop it first"
+            ):
                 folder.lock()
         assert folder.is_being_written
         # Reading is free.
@@ -958,7 +1040,9 @@ def test_a_damaged_log_is_set_aside_and_another_begun(tmp_path: Path) -> None:
     assert log.lines == 5
 
 
-def test_a_line_that_does_not_fit_leaves_the_log_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_that_does_not_fit_leaves_the_log_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = logged(tmp_path, 2)
 
     def fail(_: int) -> None:

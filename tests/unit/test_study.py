@@ -8,10 +8,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from tempernet.claims.claim import faithful
 from tempernet.errors import ConfigError, StoreError
-from tempernet.tasks.reproduce import PARTS, Study, compiling, steps_of
-from tempernet.tasks.scales import SCALES
+from tempernet.paper.claims.claim import faithful
+from tempernet.paper.scales import SCALES
+from tempernet.paper.study import PARTS, Study, compiling, steps_of
 
 MODELS = {"m1": "M1", "m3": "M3", "m3star": "M3star"}
 
@@ -33,7 +33,9 @@ def test_larger_scales_have_the_papers_networks_priors_and_data(scale: str) -> N
     for step in steps_of(scale):
         parts = step.name.split("-")
         network = next(MODELS[part] for part in parts if part in MODELS)
-        images = next((int(part[1:]) for part in parts if part[0] == "d" and part[1:].isdigit()), 500)
+        images = next(
+            (int(part[1:]) for part in parts if part[0] == "d" and part[1:].isdigit()), 500
+        )
 
         class Run:
             settings = step.settings
@@ -51,8 +53,14 @@ def test_the_scale_of_the_paper_is_table_1() -> None:
         assert ladder.num == (84 if star else 112)
         assert (ladder.low, ladder.high) == ((10**-1.5, 10**1.5) if star else (0.01, 100.0))
         assert (dynamics.num_trajectories, dynamics.num_steps) == (10, 100)
-    bridges = [step.settings for step in steps_of("paper") if step.name in ("evidence-m1-paper", "evidence-m3-paper")]
-    assert [(b.path.num, b.run.copies, b.run.burn_in, b.run.rounds) for b in bridges] == [(102, 28, 100, 100)] * 2
+    bridges = [
+        step.settings
+        for step in steps_of("paper")
+        if step.name in ("evidence-m1-paper", "evidence-m3-paper")
+    ]
+    assert [(b.path.num, b.run.copies, b.run.burn_in, b.run.rounds) for b in bridges] == [
+        (102, 28, 100, 100)
+    ] * 2
 
 
 def test_parts_choose_steps(tmp_path: Path) -> None:
@@ -77,7 +85,11 @@ def test_a_study_is_opened_as_it_was_begun(tmp_path: Path) -> None:
     Study.begin(tmp_path, "smoke", ["fig2"]).write()
     assert Study.open(tmp_path).only == ("fig2",)
     assert Study.begin(tmp_path, None, None).only == ("fig2",)
-    assert Study.begin(tmp_path, "smoke", []).only == Study.begin(tmp_path, "smoke", ["all"]).only == ()
+    assert (
+        Study.begin(tmp_path, "smoke", []).only
+        == Study.begin(tmp_path, "smoke", ["all"]).only
+        == ()
+    )
     assert Study.open(tmp_path).status()["finished"] is False
     with pytest.raises(StoreError, match="holds a study of scale smoke, not day"):
         Study.begin(tmp_path, "day", None)
@@ -97,7 +109,7 @@ def test_programs_are_kept_and_the_users_settings_left_as_they_were(
             jax.jit(lambda x: jnp.sin(x) * 37.25)(jnp.ones(3)).block_until_ready()
         assert Path(own).parent == tmp_path / "programs" and any(Path(own).iterdir())
         # On another processor the same machine code may be illegal.
-        monkeypatch.setattr("tempernet.tasks.reproduce.processor", lambda: "another")
+        monkeypatch.setattr("tempernet.paper.study.processor", lambda: "another")
         with compiling(tmp_path, tiny=False):
             assert jax.config.values[name] != own
         assert jax.config.values[name] is None

@@ -1,4 +1,6 @@
-"""Target: energies and gradients against numpy and finite differences, padding, and scores in pieces."""
+"""Target: energies and gradients against numpy and finite differences, padding, and scores in
+pieces.
+"""
 
 import math
 from collections.abc import Callable
@@ -13,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 
 from tempernet import MLP, FunctionNetwork, Gaussian, Target, UniformBox, hold_out, uninformed_loss
 from tempernet.data import Examples
-from tempernet.target import Batch, class_axis, cross_entropy, score_fn
+from tempernet.model.target import Batch, class_axis, cross_entropy, score_fn
 
 CLASSES = 3
 
@@ -32,18 +34,24 @@ LINEAR, LOGISTIC = MLP((4, 5, CLASSES)), MLP((4, 5, CLASSES), output="logistic")
 
 def examples_first(network: MLP) -> FunctionNetwork:
     """The same network with inputs (examples, features) and scores (examples, classes)."""
-    return FunctionNetwork(network.init, lambda weights, x: network.logits(weights, x.T).T, fan_ins=network.fan_in())
+    return FunctionNetwork(
+        network.init, lambda weights, x: network.logits(weights, x.T).T, fan_ins=network.fan_in()
+    )
 
 
 def numpy_losses(network: MLP, weights: Any, examples: Examples) -> tuple[np.ndarray, np.ndarray]:
     """Loss of each example, and whether it is classified correctly."""
     hidden = examples.x.astype(np.float64)
     for depth, layer in enumerate(weights):
-        hidden = hidden @ np.asarray(layer.weight, np.float64).T + np.asarray(layer.bias, np.float64)
+        hidden = hidden @ np.asarray(layer.weight, np.float64).T + np.asarray(
+            layer.bias, np.float64
+        )
         if depth < len(weights) - 1 or network.output == "logistic":
             hidden = 1 / (1 + np.exp(-hidden))
     probability = np.exp(hidden) / np.exp(hidden).sum(axis=1, keepdims=True)
-    return -np.log(probability[np.arange(len(examples)), examples.y]), hidden.argmax(axis=1) == examples.y
+    return -np.log(probability[np.arange(len(examples)), examples.y]), hidden.argmax(
+        axis=1
+    ) == examples.y
 
 
 def spread(network: MLP, seed: int = 1) -> Any:
@@ -62,7 +70,9 @@ def test_energy_is_the_sum_of_cross_entropies(network: MLP, first: bool) -> None
     assert target.num_examples == 7
 
 
-def finite_differences(energy_fn: Callable[[Array], Array], at: np.ndarray, step: float = 1e-5) -> np.ndarray:
+def finite_differences(
+    energy_fn: Callable[[Array], Array], at: np.ndarray, step: float = 1e-5
+) -> np.ndarray:
     compiled = jax.jit(energy_fn)
     gradient = np.empty_like(at)
     for i in range(len(at)):
@@ -85,7 +95,9 @@ def test_gradient_of_a_classifier_is_that_of_finite_differences(network: MLP) ->
             return target.energy_fn(unravel(at), data)
 
         expected = finite_differences(energy_fn, np.asarray(flat))
-        np.testing.assert_allclose(jax.jit(jax.grad(energy_fn))(flat), expected, rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(
+            jax.jit(jax.grad(energy_fn))(flat), expected, rtol=1e-7, atol=1e-8
+        )
 
 
 def test_gradient_of_a_users_energy_is_that_of_finite_differences() -> None:
@@ -96,7 +108,9 @@ def test_gradient_of_a_users_energy_is_that_of_finite_differences() -> None:
         prior = Gaussian(2.0, jax.ShapeDtypeStruct((3,), jnp.float64))
         target = Target.from_energy(energy_fn, prior)
         at = np.array([0.3, -1.2, 0.8])
-        assert float(target.energy(jnp.asarray(at))) == pytest.approx(float(energy_fn(jnp.asarray(at))))
+        assert float(target.energy(jnp.asarray(at))) == pytest.approx(
+            float(energy_fn(jnp.asarray(at)))
+        )
         expected = finite_differences(target.energy, at)
         np.testing.assert_allclose(jax.grad(target.energy)(jnp.asarray(at)), expected, rtol=1e-8)
     assert target.num_examples == 0
@@ -123,7 +137,10 @@ def test_data_padded_for_a_split_gives_the_same_energy(parts: int, first: bool) 
     whole = float(energy_fn(weights, target.data))
     assert float(energy_fn(weights, padded)) == pytest.approx(whole, rel=1e-6)
     pieces = jax.tree.map(lambda leaf, axis: np.split(leaf, parts, axis), padded, axes)
-    each = [float(energy_fn(weights, Batch(*(pieces[leaf][part] for leaf in range(3))))) for part in range(parts)]
+    each = [
+        float(energy_fn(weights, Batch(*(pieces[leaf][part] for leaf in range(3)))))
+        for part in range(parts)
+    ]
     assert sum(each) == pytest.approx(whole, rel=1e-6)
 
 
@@ -132,7 +149,8 @@ def test_data_padded_for_a_split_gives_the_same_energy(parts: int, first: bool) 
 def test_score_in_pieces_is_the_score_of_plain_numpy(piece: int, pieces: int, first: bool) -> None:
     network = examples_first(LINEAR) if first else LINEAR
     weights = spread(LINEAR)
-    # Padding is all zeros, which this network puts in class 0: it would count as correct if it counted.
+    # Padding is all zeros, which this network puts in class 0: it would count as correct if it
+    # counted.
     bias = weights[-1].bias + jnp.array([3.0, 0.0, 0.0])
     weights = (*weights[:-1], weights[-1]._replace(bias=bias))
     held_out = hold_out(network, EXAMPLES, piece)
@@ -148,7 +166,9 @@ def test_the_uninformed_loss_is_the_log_of_the_number_of_classes() -> None:
     assert uninformed_loss(10) == pytest.approx(2.302585093)
     weights = jax.tree.map(jnp.zeros_like, LINEAR.init(jax.random.key(0)))
     target = Target.classifier(LINEAR, EXAMPLES, UniformBox.for_network(LINEAR))
-    assert float(jax.jit(target.energy)(weights)) / 7 == pytest.approx(uninformed_loss(CLASSES), rel=1e-6)
+    assert float(jax.jit(target.energy)(weights)) / 7 == pytest.approx(
+        uninformed_loss(CLASSES), rel=1e-6
+    )
 
 
 def test_a_loss_near_zero_is_precise_for_scores_of_any_size() -> None:

@@ -1,11 +1,13 @@
-"""Heat capacities, overlaps, bimodality, the best temperature and scores, where the answer is known by hand."""
+"""Heat capacities, overlaps, bimodality, the best temperature and scores, where the answer is known
+by hand.
+"""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from tempernet import thermo
-from tempernet.thermo import (
+from tempernet.diagnostics import thermo
+from tempernet.diagnostics.thermo import (
     best_temperature,
     bimodality,
     calibration_error,
@@ -40,7 +42,9 @@ def test_the_heat_capacity_of_a_harmonic_energy_is_half_a_unit_per_dimension() -
 
 def test_identical_energies_overlap_wholly_and_disjoint_ones_not_at_all() -> None:
     one = np.random.default_rng(2).normal(size=(2, 300))
-    np.testing.assert_allclose(histogram_overlap(np.stack([one, one, one + 20, one + 40], axis=-1)), [1, 0, 0])
+    np.testing.assert_allclose(
+        histogram_overlap(np.stack([one, one, one + 20, one + 40], axis=-1)), [1, 0, 0]
+    )
 
 
 @pytest.mark.parametrize("shift", [0.5, 1.0, 2.0, 4.0])
@@ -61,7 +65,9 @@ def test_an_outlier_does_not_make_disjoint_energies_overlap() -> None:
 
 
 def test_frozen_energies_overlap_if_they_are_the_same() -> None:
-    np.testing.assert_allclose(histogram_overlap(np.full((1, 10, 1), 2.0) + np.array([0.0, 0.0, 1.0])), [1, 0])
+    np.testing.assert_allclose(
+        histogram_overlap(np.full((1, 10, 1), 2.0) + np.array([0.0, 0.0, 1.0])), [1, 0]
+    )
     assert histogram_overlap(np.zeros((2, 10, 1))).shape == (0,)
 
 
@@ -101,7 +107,9 @@ def test_bimodality_does_not_lose_its_digits_in_single_precision() -> None:
 def losses(rung: int, noise: float, copies: int = 4, draws: int = 60, seed: int = 0) -> np.ndarray:
     """A parabola in log T with independent noise."""
     curve = np.square(np.log(TEMPERATURES / TEMPERATURES[rung]))
-    return curve + noise * np.random.default_rng(seed).normal(size=(copies, draws, len(TEMPERATURES)))
+    return curve + noise * np.random.default_rng(seed).normal(
+        size=(copies, draws, len(TEMPERATURES))
+    )
 
 
 @pytest.mark.parametrize("copies", [1, 4])
@@ -115,15 +123,23 @@ def test_the_best_temperature_of_a_clear_valley(copies: int) -> None:
 @pytest.mark.parametrize("copies", [1, 4])
 def test_noise_widens_the_interval_but_not_beyond_the_valley(copies: int) -> None:
     best = best_temperature(losses(8, 1.0, copies), TEMPERATURES)
-    assert best.low < TEMPERATURES[8] < best.high and TEMPERATURES[2] < best.low and best.high < TEMPERATURES[14]
+    assert (
+        best.low < TEMPERATURES[8] < best.high
+        and TEMPERATURES[2] < best.low
+        and best.high < TEMPERATURES[14]
+    )
     assert best.resolved
 
 
-@pytest.mark.parametrize(("rung", "end", "side"), [(0, "lowest", "below"), (20, "highest", "above")])
+@pytest.mark.parametrize(
+    ("rung", "end", "side"), [(0, "lowest", "below"), (20, "highest", "above")]
+)
 def test_a_minimum_at_an_end_is_said_to_be_there(rung: int, end: str, side: str) -> None:
     best = best_temperature(losses(rung, 1e-3), TEMPERATURES)
     assert best.rung == rung and best.at_end == end and not best.resolved
-    assert f"the {end} temperature of the ladder, so the minimum may lie {side} it" in best.statement
+    assert (
+        f"the {end} temperature of the ladder, so the minimum may lie {side} it" in best.statement
+    )
 
 
 def test_a_plateau_is_not_resolved() -> None:
@@ -131,7 +147,10 @@ def test_a_plateau_is_not_resolved() -> None:
     noise = 0.3 * np.random.default_rng(0).normal(size=(4, 60, 21))
     best = best_temperature(curve + noise, TEMPERATURES)
     assert 0 < best.rung < 13 and best.at_end == "" and not best.resolved
-    assert "not resolved: the loss at the lowest temperature is as low within its error" in best.statement
+    assert (
+        "not resolved: the loss at the lowest temperature is as low within its error"
+        in best.statement
+    )
     assert best.low <= TEMPERATURES[2] and TEMPERATURES[8] <= best.high <= TEMPERATURES[14]
 
 
@@ -148,9 +167,13 @@ def test_copies_that_disagree_widen_the_interval() -> None:
     assert best.low <= TEMPERATURES[8] and best.high >= TEMPERATURES[12]
 
 
-def test_the_best_temperature_is_the_same_for_the_same_seed_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_best_temperature_is_the_same_for_the_same_seed_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(thermo, "BOOTSTRAP", 20)
-    found = [best_temperature(losses(8, 10.0), TEMPERATURES, seed) for seed in (0, 1, 2, 3, 0, 1, 2, 3)]
+    found = [
+        best_temperature(losses(8, 10.0), TEMPERATURES, seed) for seed in (0, 1, 2, 3, 0, 1, 2, 3)
+    ]
     assert found[:4] == found[4:] and len(set(found)) > 1
 
 
@@ -187,7 +210,9 @@ def test_scores_of_many_rungs_are_those_of_each() -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_truth_that_was_thought_impossible_costs_much_but_not_infinitely_much(dtype: type) -> None:
+def test_a_truth_that_was_thought_impossible_costs_much_but_not_infinitely_much(
+    dtype: type,
+) -> None:
     score = ensemble_score(np.array([[1.0, 0.0]], dtype), np.array([1]))
     assert score.loss == pytest.approx(-np.log(np.finfo(dtype).tiny)) and score.calibration == 1
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tempernet as tn
-from tempernet import tiles
 from tempernet.data import Examples
+from tempernet.devices import tiles
 
 NETWORK = tn.MLP((3, 2, 2))
 EXAMPLES = Examples(np.eye(3, dtype=np.float32), np.array([0, 1, 0], np.int32))
@@ -22,7 +22,9 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def measuring(monkeypatch: pytest.MonkeyPatch, best: int) -> None:
     """Let this tile be the fastest; larger and smaller ones are slower, the further the more."""
-    monkeypatch.setattr(tiles, "_stopwatch", lambda _fn, _like, layout, *_: lambda: abs(layout.tile - best) + 1.0)
+    monkeypatch.setattr(
+        tiles, "_stopwatch", lambda _fn, _like, layout, *_: lambda: abs(layout.tile - best) + 1.0
+    )
 
 
 def tile_of(num: int = 16, devices: int = 1) -> int:
@@ -36,8 +38,12 @@ def test_the_fastest_tile_is_found(best: int, cache: Path, monkeypatch: pytest.M
     assert tile_of() == best
 
 
-def test_a_machine_that_is_busy_for_a_while_measures_the_same(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven runs in a row that take twice as long, whenever they begin; tile by tile they would decide."""
+def test_a_machine_that_is_busy_for_a_while_measures_the_same(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Seven runs in a row that take twice as long, whenever they begin; tile by tile they would
+    decide.
+    """
     found, one_by_one = set(), set()
     for begins in range(40):
         runs = 0
@@ -54,7 +60,9 @@ def test_a_machine_that_is_busy_for_a_while_measures_the_same(cache: Path, monke
     assert found == {4} and len(one_by_one) > 1
 
 
-def test_a_machine_keeps_what_it_measured_first(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_keeps_what_it_measured_first(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     measuring(monkeypatch, 4)
     assert tile_of() == 4
     measuring(monkeypatch, 16)
@@ -65,7 +73,9 @@ def test_a_machine_keeps_what_it_measured_first(cache: Path, monkeypatch: pytest
     assert len(list(cache.iterdir())) == 3
 
 
-def test_a_cache_that_is_nonsense_is_measured_anew(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_is_nonsense_is_measured_anew(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     measuring(monkeypatch, 4)
     tile_of()
     (kept,) = cache.iterdir()
@@ -76,14 +86,18 @@ def test_a_cache_that_is_nonsense_is_measured_anew(cache: Path, monkeypatch: pyt
         assert kept.read_text() == "2\n"
 
 
-def test_a_cache_that_cannot_be_written_is_no_loss(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_is_no_loss(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cache.parent.parent.mkdir(exist_ok=True)
     cache.parent.write_text("a file where the folder should be")
     measuring(monkeypatch, 4)
     assert tile_of() == 4
 
 
-def test_of_two_that_measure_at_once_both_take_the_first(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_that_measure_at_once_both_take_the_first(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     measuring(monkeypatch, 4)
     tile_of()
     (kept,) = cache.iterdir()

@@ -1,4 +1,6 @@
-"""The search for step sizes, on acceptance curves that are known: two hundred rungs are two hundred seeds."""
+"""The search for step sizes, on acceptance curves that are known: two hundred rungs are two hundred
+seeds.
+"""
 
 import math
 
@@ -7,7 +9,14 @@ import pytest
 from scipy import stats
 
 from tempernet import Tuning
-from tempernet.tuning import check_step, found, off_target, search_finished, search_step, start_search
+from tempernet.tempering.tuning import (
+    check_step,
+    found,
+    off_target,
+    search_finished,
+    search_step,
+    start_search,
+)
 
 RUNGS = 200
 BEST = np.geomspace(1e-4, 1e2, RUNGS)
@@ -20,14 +29,20 @@ def mean_acceptance(step_sizes: np.ndarray) -> np.ndarray:
     return 2 * stats.norm.cdf(at_best * (step_sizes / BEST) ** 2)
 
 
-def measured(step_sizes: np.ndarray, random: np.random.RandomState, trajectories: int) -> np.ndarray:
-    """Mean of min(1, e^-dH) with dH normal of mean s^2/2 and variance s^2, whose mean is 2 Phi(-s/2)."""
+def measured(
+    step_sizes: np.ndarray, random: np.random.RandomState, trajectories: int
+) -> np.ndarray:
+    """Mean of min(1, e^-dH) with dH normal of mean s^2/2 and variance s^2, whose mean is 2
+    Phi(-s/2).
+    """
     spread = -2 * stats.norm.ppf(0.325) * np.minimum(step_sizes / BEST, 1e6) ** 2
     noise = random.normal(size=(trajectories, RUNGS))
     return np.mean(np.exp(np.minimum(0, -(0.5 * spread**2 + spread * noise))), axis=0)
 
 
-def tuned(first: np.ndarray, copies: int, tuning: Tuning, largest: float = np.inf) -> tuple[np.ndarray, int]:
+def tuned(
+    first: np.ndarray, copies: int, tuning: Tuning, largest: float = np.inf
+) -> tuple[np.ndarray, int]:
     """The engine's loop on the known curve; also the trajectories of a rung, summed over copies."""
     random = np.random.RandomState(1)
     search, spent = start_search(first, largest), 0

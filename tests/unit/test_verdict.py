@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from tempernet.terminal import grouped_reasons
-from tempernet.verdict import MAX_SIDE_KEPT, MIN_DRAWS, MIN_FORGOTTEN, Verdict, judge
+from tempernet.diagnostics.verdict import MAX_SIDE_KEPT, MIN_DRAWS, MIN_FORGOTTEN, Verdict, judge
+from tempernet.report.terminal import grouped_reasons
 
 COPIES, DRAWS, RUNGS = 4, 300, 12
 FAULTY = 5
@@ -18,10 +18,16 @@ RAMP = np.linspace(0, 1, DRAWS)
 
 
 def equilibrated(seed: int = 0, copies: int = COPIES, draws: int = DRAWS) -> dict[str, np.ndarray]:
-    """Observables of AR(1) series with several correlation times and scales; the loss is measured less often."""
+    """Observables of AR(1) series with several correlation times and scales; the loss is measured
+    less often.
+    """
     rng = np.random.default_rng(seed)
     found = {}
-    for name, correlation, every, scale in (("the energy", 0.3, 1, 100.0), (SQUARE, 0.6, 1, 1e-3), (LOSS, 0.3, 5, 0.1)):
+    for name, correlation, every, scale in (
+        ("the energy", 0.3, 1, 100.0),
+        (SQUARE, 0.6, 1, 1e-3),
+        (LOSS, 0.3, 5, 0.1),
+    ):
         kicks = rng.normal(size=(copies, draws, RUNGS))
         kicks[:, 1:] *= np.sqrt(1 - correlation**2)
         series = signal.lfilter([1], [1, -correlation], kicks, axis=1)
@@ -41,7 +47,9 @@ def only_reasons(observables: Mapping[str, np.ndarray], round_trips: int = 3) ->
     """The reasons at the faulty rung, after seeing that all other rungs pass."""
     verdict = judge(observables, round_trips)
     assert verdict.equilibrated.tolist() == [k != FAULTY for k in range(RUNGS)], verdict.reasons
-    assert not verdict.good and verdict.headline.startswith("NOT equilibrated on 1 of 12 temperatures (")
+    assert not verdict.good and verdict.headline.startswith(
+        "NOT equilibrated on 1 of 12 temperatures ("
+    )
     return verdict.reasons[FAULTY]
 
 
@@ -58,7 +66,10 @@ def test_what_has_equilibrated_passes_on_all_rungs() -> None:
 
 
 def test_one_copy_and_single_precision_pass_too() -> None:
-    one = {name: series.astype(np.float32) for name, series in equilibrated(1, copies=1, draws=600).items()}
+    one = {
+        name: series.astype(np.float32)
+        for name, series in equilibrated(1, copies=1, draws=600).items()
+    }
     verdict = judge(one, 1)
     assert verdict.good, verdict.reasons
     assert len(verdict.advice) == 1 and "run.copies" in verdict.advice[0]
@@ -70,14 +81,18 @@ def test_one_copy_apart_in_one_observable_is_found(name: str) -> None:
     series[2] += 3 * series.std()
     reasons = only_reasons(with_fault(name, series))
     assert any(
-        reason.startswith("R-hat") and reason.endswith(f"of {name}, 1.1 is allowed at most") for reason in reasons
+        reason.startswith("R-hat") and reason.endswith(f"of {name}, 1.1 is allowed at most")
+        for reason in reasons
     )
 
 
 def test_a_drift_is_found_by_its_size_and_sign() -> None:
     series = equilibrated()[SQUARE][..., FAULTY]
     reasons = only_reasons(with_fault(SQUARE, series - 2 * series.std() * RAMP))
-    assert any(reason.startswith("drift -") and reason.endswith(f"standard errors of {SQUARE}") for reason in reasons)
+    assert any(
+        reason.startswith("drift -") and reason.endswith(f"standard errors of {SQUARE}")
+        for reason in reasons
+    )
 
 
 def test_a_steady_energy_does_not_excuse_weights_that_drift() -> None:
@@ -98,13 +113,17 @@ def test_a_chain_that_never_moves_is_found_by_its_effective_draws() -> None:
 
 
 def test_copies_frozen_apart_are_infinitely_apart() -> None:
-    reasons = only_reasons(with_fault(SQUARE, np.broadcast_to(np.arange(4.0)[:, None], (COPIES, DRAWS))))
+    reasons = only_reasons(
+        with_fault(SQUARE, np.broadcast_to(np.arange(4.0)[:, None], (COPIES, DRAWS)))
+    )
     assert f"R-hat inf of {SQUARE}, 1.1 is allowed at most" in reasons
 
 
 def test_few_effective_draws_are_found() -> None:
     # Slowly up and down, in all copies and both halves alike, so that these agree.
-    wave = np.sin(4 * np.pi * np.arange(DRAWS) / DRAWS) + 0.01 * np.random.default_rng(3).normal(size=(COPIES, DRAWS))
+    wave = np.sin(4 * np.pi * np.arange(DRAWS) / DRAWS) + 0.01 * np.random.default_rng(3).normal(
+        size=(COPIES, DRAWS)
+    )
     reasons = only_reasons(with_fault(SQUARE, wave))
     assert len(reasons) == 1 and reasons[0].startswith("ESS") and SQUARE in reasons[0]
 
@@ -120,17 +139,26 @@ def test_no_round_trips_speak_against_every_rung() -> None:
 def test_replicas_that_have_forgotten_need_not_travel() -> None:
     forgotten = np.full(RUNGS, MIN_FORGOTTEN)
     verdict = judge(equilibrated(), 0, forgotten=forgotten, side_kept=MAX_SIDE_KEPT)
-    assert verdict.good and verdict.advice == [] and verdict.forgotten.tolist() == forgotten.tolist()
+    assert (
+        verdict.good and verdict.advice == [] and verdict.forgotten.tolist() == forgotten.tolist()
+    )
     # One rung where they remember, and one where it is not known.
     forgotten[3], forgotten[7] = 1.26, np.nan
     verdict = judge(equilibrated(), 0, forgotten=forgotten, side_kept=0.1)
     assert np.flatnonzero(~verdict.equilibrated).tolist() == [3, 7]
     told = "no round trips between the ends of the ladder"
-    assert verdict.reasons[3] == [f"{told}, and replicas forgot what they were 1.3 times, 3 are needed at least"]
+    assert verdict.reasons[3] == [
+        f"{told}, and replicas forgot what they were 1.3 times, 3 are needed at least"
+    ]
     assert verdict.reasons[7] == [told]
     longer = "or sample longer (run.rounds), until replicas have forgotten what and where they were"
     assert verdict.advice[-1] == longer
-    assert longer not in judge(equilibrated(), 0, forgotten=forgotten, side_kept=0.1, started_apart=False).advice
+    assert (
+        longer
+        not in judge(
+            equilibrated(), 0, forgotten=forgotten, side_kept=0.1, started_apart=False
+        ).advice
+    )
     assert longer not in judge(equilibrated(), 0).advice
     assert verdict.headline == "NOT equilibrated on 2 of 12 temperatures (no round trips)"
     assert judge(equilibrated(), 1, forgotten=forgotten).good
@@ -232,16 +260,26 @@ def test_advice_fits_the_fault() -> None:
 
 def test_a_headline_lists_each_cause_once() -> None:
     frozen = {name: np.full_like(series, 0.1) for name, series in equilibrated().items()}
-    assert judge(frozen, 0).headline == "NOT equilibrated on 12 of 12 temperatures (ESS; no round trips)"
+    assert (
+        judge(frozen, 0).headline
+        == "NOT equilibrated on 12 of 12 temperatures (ESS; no round trips)"
+    )
 
 
 def test_heated_and_cooled_copies_that_have_met_pass() -> None:
     often = np.full(RUNGS, 50.0)
-    passed = [judge(equilibrated(seed), 0, forgotten=often, side_kept=0.3, both_sides=True).good for seed in range(20)]
+    passed = [
+        judge(equilibrated(seed), 0, forgotten=often, side_kept=0.3, both_sides=True).good
+        for seed in range(20)
+    ]
     assert np.mean(passed) >= 0.9
     # They are asked for no less than others.
-    assert not judge(equilibrated(), 0, forgotten=often / 100, side_kept=0.3, both_sides=True).equilibrated.any()
-    assert not judge(equilibrated(), 0, forgotten=often, side_kept=0.5, both_sides=True).equilibrated.any()
+    assert not judge(
+        equilibrated(), 0, forgotten=often / 100, side_kept=0.3, both_sides=True
+    ).equilibrated.any()
+    assert not judge(
+        equilibrated(), 0, forgotten=often, side_kept=0.5, both_sides=True
+    ).equilibrated.any()
 
 
 @pytest.mark.parametrize("name", ["the energy", SQUARE, LOSS])
@@ -255,7 +293,9 @@ def test_heated_and_cooled_copies_have_to_agree_more_closely(name: str, sign: in
     assert np.flatnonzero(~verdict.equilibrated).tolist() == [FAULTY]
     (reason,) = verdict.reasons[FAULTY]
     assert reason.startswith("R-hat 1.0") and reason.endswith(f"of {name}, 1.05 is allowed at most")
-    assert f"  R-hat of {name}: 1 temperature, T = 5" in grouped_reasons(verdict, np.arange(float(RUNGS)))
+    assert f"  R-hat of {name}: 1 temperature, T = 5" in grouped_reasons(
+        verdict, np.arange(float(RUNGS))
+    )
 
 
 def test_rungs_that_share_a_reason_share_a_line() -> None:

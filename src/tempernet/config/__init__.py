@@ -1,8 +1,9 @@
 """Settings: typed, frozen, read from TOML and `--set`, and written back out whole.
 
-A run is its `config.toml`. What is not said keeps its default; what is unknown or ill-typed is refused with the
-nearest valid name. A protocol names how the sampling is done: `default` is free, `paper` fixes what Secs. 3.3.1 and
-3.3.2 print, and a setting that contradicts it is refused, so that a result called `paper` is one.
+A run is its `config.toml`. What is not said keeps its default; what is unknown or ill-typed is
+refused with the nearest valid name. A protocol names how the sampling is done: `default` is free,
+`paper` fixes what Secs. 3.3.1 and 3.3.2 print, and a setting that contradicts it is refused, so
+that a result called `paper` is one.
 """
 
 from tempernet.config.presets import PAPER, PAPER_NUMBERS, PRESETS, PRIOR_FACTORS

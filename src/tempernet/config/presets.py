@@ -57,7 +57,12 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     **{
         f"paper-d{n}": (
             f"Figs. 2 and 3: M3 on D_{n}, Table 1's parameters",
-            {"data": {"n_train": n}, "network": {"name": "M3"}, "ladder": _M3_LADDER, "dynamics": _TABLE_1},
+            {
+                "data": {"n_train": n},
+                "network": {"name": "M3"},
+                "ladder": _M3_LADDER,
+                "dynamics": _TABLE_1,
+            },
         )
         for n in (50, 500, 5000)
     },
@@ -80,10 +85,19 @@ PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
 OF_OTHER_TASKS: dict[str, dict[str, dict[str, Any]]] = {
     "anneal": {
         "quick": {
-            "cooling": {"high": 30.0, "low": 0.3, "num": 16, "burn_in": 40, "rounds": 60, "score_every": 6},
+            "cooling": {
+                "high": 30.0,
+                "low": 0.3,
+                "num": 16,
+                "burn_in": 40,
+                "rounds": 60,
+                "score_every": 6,
+            },
             "start": {"max_gradients": 2000},
         }
     },
     "optimise": {"quick": {"optimise": {"keep": 50, "starts": 500}}},
 }
-"""Task -> preset -> what it has besides the data, the network and whatever else it shares with a sweep."""
+"""Task -> preset -> what it has besides the data, the network and whatever else it shares with a
+sweep.
+"""

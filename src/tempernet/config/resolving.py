@@ -37,7 +37,8 @@ def resolve(
     assignments: Iterable[str] = (),
     extra: Mapping[str, Any] | None = None,
 ) -> Any:
-    """Defaults, then the preset, the file, `extra`, and `--set key=value`, each over the one before.
+    """Defaults, then the preset, the file, `extra`, and `--set key=value`, each over the one
+    before.
 
     The protocol is the last one named; what it fixes must not be contradicted.
     """
@@ -65,7 +66,9 @@ def settings_from(given: Mapping[str, Any]) -> Any:
     if task not in TASKS:
         raise ConfigError(f"unknown task {task!r}; there are {', '.join(TASKS)}")
     _refuse_unknown(given, task)
-    full = {key: dict(value) if isinstance(value, Mapping) else value for key, value in given.items()}
+    full = {
+        key: dict(value) if isinstance(value, Mapping) else value for key, value in given.items()
+    }
     protocol = given.get("protocol", "default")
     for table, fixed in PAPER.get(task, {}).items() if protocol == "paper" else ():
         for name, value in fixed.items():
@@ -88,7 +91,9 @@ def settings_from(given: Mapping[str, Any]) -> Any:
 def preset_settings(name: str, task: str = "sweep") -> dict[str, Any]:
     """The settings of a preset that differ from the defaults, as far as the task has them."""
     if name not in PRESETS:
-        raise ConfigError(f"unknown preset {name!r}{did_you_mean(name, PRESETS)}; there are {', '.join(PRESETS)}")
+        raise ConfigError(
+            f"unknown preset {name!r}{did_you_mean(name, PRESETS)}; there are {', '.join(PRESETS)}"
+        )
     known = TASKS[task]().model_dump()
     shared = {
         table: {key: value for key, value in values.items() if key in known[table]}
@@ -104,9 +109,13 @@ def read_toml(path: Path, task: str = "sweep") -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
-        raise ConfigError(f"cannot read the settings {path}: {reason}; `tempernet init {task}` writes one") from error
+        raise ConfigError(
+            f"cannot read the settings {path}: {reason}; `tempernet init {task}` writes one"
+        ) from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is not valid TOML: {error}; `tempernet init {task}` shows how it looks") from error
+        raise ConfigError(
+            f"{path} is not valid TOML: {error}; `tempernet init {task}` shows how it looks"
+        ) from error
 
 
 def parse_assignment(text: str) -> dict[str, Any]:
@@ -131,7 +140,11 @@ def to_toml(settings: TaskSettings) -> str:
     lines = [f"task = {_toml(settings.task)}", f"protocol = {_toml(settings.protocol)}"]
     for table, values in settings.model_dump().items():
         if isinstance(values, dict):
-            lines += ["", f"[{table}]", *(f"{name} = {_toml(value)}" for name, value in values.items())]
+            lines += [
+                "",
+                f"[{table}]",
+                *(f"{name} = {_toml(value)}" for name, value in values.items()),
+            ]
     return "\n".join(lines) + "\n"
 
 
@@ -156,13 +169,19 @@ def template(task: str = "sweep") -> str:
 def differences(old: TaskSettings, new: TaskSettings) -> list[str]:
     """`run.rounds: 100 -> 200` for each setting that differs."""
     flat_old, flat_new = _flat(old.model_dump()), _flat(new.model_dump())
-    return [f"{key}: {flat_old[key]} -> {flat_new.get(key)}" for key in flat_old if flat_old[key] != flat_new.get(key)]
+    return [
+        f"{key}: {flat_old[key]} -> {flat_new.get(key)}"
+        for key in flat_old
+        if flat_old[key] != flat_new.get(key)
+    ]
 
 
 def _flat(tables: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     flat: dict[str, Any] = {}
     for key, value in tables.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+        flat |= (
+            _flat(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {prefix + key: value}
+        )
     return flat
 
 
@@ -179,17 +198,27 @@ def _refuse_unknown(given: Mapping[str, Any], task: str) -> None:
     known = list(_flat(model().model_dump()))
     for name, value in given.items():
         field = model.model_fields.get(name)
-        table = field is not None and isinstance(field.annotation, type) and issubclass(field.annotation, Table)
+        table = (
+            field is not None
+            and isinstance(field.annotation, type)
+            and issubclass(field.annotation, Table)
+        )
         if table and not isinstance(value, Mapping):
-            raise ConfigError(f"{name} is a table of settings, got {value!r}; write {name}.<setting>=...")
+            raise ConfigError(
+                f"{name} is a table of settings, got {value!r}; write {name}.<setting>=..."
+            )
         inside = isinstance(value, Mapping) and (value or table)
         for key in [f"{name}.{inner}" for inner in value] if inside else [name]:
             if key not in known:
-                raise ConfigError(f"unknown setting {key}{did_you_mean(key, known)}; `tempernet init {task}` lists all")
+                raise ConfigError(
+                    f"unknown setting {key}{did_you_mean(key, known)}; `tempernet init {task}` lists all"
+                )
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """` (did you mean ...?)` with the known name that is nearest to one that is not known, if any is near."""
+    """` (did you mean ...?)` with the known name that is nearest to one that is not known, if any
+    is near.
+    """
     known = list(known)
     # A setting is known by its last part as well: `rounds` is near `run.rounds`.
     same = [key for key in known if key.split(".")[-1] == name.split(".")[-1]]
@@ -204,7 +233,9 @@ def _as_tuples(tables: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, Mapping):
             return _as_tuples(value)
         if isinstance(value, list):
-            return tuple(float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in value)
+            return tuple(
+                float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in value
+            )
         return value
 
     return {key: convert(value) for key, value in tables.items()}
@@ -214,7 +245,10 @@ def _first_problem(error: ValidationError) -> str:
     problem = error.errors()[0]
     where = ".".join(str(part) for part in problem["loc"])
     message = problem["msg"][0].lower() + problem["msg"][1:]
-    for jargon, plain in (("a valid tuple", "a list, such as [0.1, 1.0]"), ("a valid boolean", "true or false")):
+    for jargon, plain in (
+        ("a valid tuple", "a list, such as [0.1, 1.0]"),
+        ("a valid boolean", "true or false"),
+    ):
         message = message.replace(jargon, plain)
     given = list(problem["input"]) if isinstance(problem["input"], tuple) else problem["input"]
     return f"{where}: {message}, got {given!r}"
@@ -223,35 +257,53 @@ def _first_problem(error: ValidationError) -> str:
 def _check_together(settings: TaskSettings) -> None:
     if isinstance(settings, Settings):
         _check_ladder(settings.ladder)
-    if isinstance(settings, EvidenceSettings) and settings.path.method == "bridge" and settings.path.coldest != 1:
+    if (
+        isinstance(settings, EvidenceSettings)
+        and settings.path.method == "bridge"
+        and settings.path.coldest != 1
+    ):
         raise ConfigError(
             f"path.coldest must be 1 on a bridge, which ends at the posterior, got {settings.path.coldest}"
         )
     if isinstance(settings, AnnealSettings):
         _check_cooling(settings.cooling)
     if isinstance(settings, SamplingSettings) and settings.tune.low >= settings.tune.high:
-        raise ConfigError(f"tune.low must be below tune.high, got {settings.tune.low} and {settings.tune.high}")
+        raise ConfigError(
+            f"tune.low must be below tune.high, got {settings.tune.low} and {settings.tune.high}"
+        )
     if settings.run.reproducible and settings.run.data_devices > 1:
-        raise ConfigError(f"run.reproducible needs run.data_devices = 1, got {settings.run.data_devices}")
+        raise ConfigError(
+            f"run.reproducible needs run.data_devices = 1, got {settings.run.data_devices}"
+        )
 
 
 def _check_ladder(ladder: Ladder) -> None:
     if ladder.kind == "listed":
         if len(ladder.temperatures) < 1:
-            raise ConfigError('ladder.kind = "listed" needs ladder.temperatures, such as [0.1, 1.0, 10.0]')
+            raise ConfigError(
+                'ladder.kind = "listed" needs ladder.temperatures, such as [0.1, 1.0, 10.0]'
+            )
         values = np.asarray(ladder.temperatures)
         # Both are false for NaN.
         if not (values > 0).all() or not (values[1:] > values[:-1]).all():
-            raise ConfigError(f"ladder.temperatures must be increasing and positive, got {list(ladder.temperatures)}")
+            raise ConfigError(
+                f"ladder.temperatures must be increasing and positive, got {list(ladder.temperatures)}"
+            )
     elif ladder.temperatures:
-        raise ConfigError(f'ladder.temperatures are for ladder.kind = "listed", got kind = "{ladder.kind}"')
+        raise ConfigError(
+            f'ladder.temperatures are for ladder.kind = "listed", got kind = "{ladder.kind}"'
+        )
     if ladder.low >= ladder.high:
-        raise ConfigError(f"ladder.low must be below ladder.high, got {ladder.low} and {ladder.high}")
+        raise ConfigError(
+            f"ladder.low must be below ladder.high, got {ladder.low} and {ladder.high}"
+        )
 
 
 def _check_cooling(cooling: Cooling) -> None:
     if cooling.low >= cooling.high:
-        raise ConfigError(f"cooling.low must be below cooling.high, got {cooling.low} and {cooling.high}")
+        raise ConfigError(
+            f"cooling.low must be below cooling.high, got {cooling.low} and {cooling.high}"
+        )
     if cooling.score_every > cooling.rounds:
         raise ConfigError(
             f"cooling.score_every must be at most cooling.rounds, or nothing is scored, got {cooling.score_every} "
@@ -260,8 +312,13 @@ def _check_cooling(cooling: Cooling) -> None:
 
 
 def _commented(name: str, field: Any) -> list[str]:
-    choices = ", ".join(_toml(choice) for choice in get_args(field.annotation) if isinstance(choice, str))
-    return [f"# {field.description}{choices and f'; one of {choices}'}", f"# {name} = {_toml(field.default)}"]
+    choices = ", ".join(
+        _toml(choice) for choice in get_args(field.annotation) if isinstance(choice, str)
+    )
+    return [
+        f"# {field.description}{choices and f'; one of {choices}'}",
+        f"# {name} = {_toml(field.default)}",
+    ]
 
 
 def _toml(value: Any) -> str:

@@ -11,7 +11,9 @@ _PIXEL_TYPES = (np.uint8, np.float16, np.float32, np.float64)
 
 
 def whole_number(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """Return `value` as an int if it is an integer of at least `low` and at most `high` (None: no limit)."""
+    """Return `value` as an int if it is an integer of at least `low` and at most `high` (None: no
+    limit).
+    """
     is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not is_integer or value < low or (high is not None and value > high):
         allowed = f"of at least {low}" if high is None else f"from {low} to {high}"
@@ -60,7 +62,9 @@ def label_array(name: str, y: np.ndarray) -> None:
     """Raise unless `y` is a one-dimensional array of integers, none of them negative."""
     _is_array(name, y)
     if y.dtype.kind not in "iu":
-        raise DataError(f"{name} has dtype {y.dtype}; labels must be integers, one a class: convert with astype(int)")
+        raise DataError(
+            f"{name} has dtype {y.dtype}; labels must be integers, one a class: convert with astype(int)"
+        )
     if y.ndim != 1:
         raise DataError(f"{name} has shape {y.shape}; labels must have shape (n,): flatten them")
     _all_labels(name, y, y >= 0, "from 0 up")
@@ -93,4 +97,6 @@ def _all_labels(name: str, y: np.ndarray, allowed: np.ndarray, rule: str) -> Non
 
 def _is_array(name: str, value: Any) -> None:
     if not isinstance(value, np.ndarray):
-        raise DataError(f"{name} must be a numpy array, got {type(value).__name__}: pass it through numpy.asarray")
+        raise DataError(
+            f"{name} must be a numpy array, got {type(value).__name__}: pass it through numpy.asarray"
+        )

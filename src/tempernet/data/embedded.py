@@ -1,7 +1,7 @@
 """MNIST at 16 x 16 pixels, embedded in the package.
 
-`mnist16.xz` holds 70,000 images of 16 x 16 bytes, row by row, the 60,000 of the training set first, in
-MNIST's order; then their 70,000 labels, a byte each. `scripts/build_mnist16.py` makes it;
+`mnist16.xz` holds 70,000 images of 16 x 16 bytes, row by row, the 60,000 of the training set first,
+in MNIST's order; then their 70,000 labels, a byte each. `scripts/build_mnist16.py` makes it;
 `mnist16.LICENSE.md` says where the images come from.
 """
 
@@ -45,8 +45,12 @@ def read_payload() -> bytes:
     try:
         content = resources.files("tempernet.data").joinpath(FILE_NAME).read_bytes()
     except OSError as error:
-        raise DataError(f"cannot read the embedded {FILE_NAME}: {error}; reinstall tempernet") from error
+        raise DataError(
+            f"cannot read the embedded {FILE_NAME}: {error}; reinstall tempernet"
+        ) from error
     found = hashlib.sha256(content).hexdigest()
     if found != FILE_SHA256:
-        raise DataError(f"the embedded {FILE_NAME} has SHA-256 {found}, not {FILE_SHA256}: reinstall tempernet")
+        raise DataError(
+            f"the embedded {FILE_NAME} has SHA-256 {found}, not {FILE_SHA256}: reinstall tempernet"
+        )
     return lzma.decompress(content)

@@ -1,4 +1,6 @@
-"""The examples a network sees: normalised inputs with labels, and a data set of three groups of them."""
+"""The examples a network sees: normalised inputs with labels, and a data set of three groups of
+them.
+"""
 
 from dataclasses import dataclass
 
@@ -11,7 +13,9 @@ from tempernet.errors import DataError
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Normalised inputs `x`, float32 of shape (n, *input_shape), and labels `y`, int32 of shape (n,)."""
+    """Normalised inputs `x`, float32 of shape (n, *input_shape), and labels `y`, int32 of shape
+    (n,).
+    """
 
     x: npt.NDArray[np.float32]
     y: npt.NDArray[np.int32]
@@ -20,7 +24,9 @@ class Examples:
         for name, array, dtype in (("x", self.x, np.float32), ("y", self.y, np.int32)):
             found = getattr(array, "dtype", type(array).__name__)
             if found != dtype:
-                raise DataError(f"{name} of Examples must be a {dtype.__name__} array, got {found}: convert it first")
+                raise DataError(
+                    f"{name} of Examples must be a {dtype.__name__} array, got {found}: convert it first"
+                )
         checks.label_array("y", self.y)
         checks.same_length("x", self.x, "y", self.y)
         object.__setattr__(self, "x", checks.read_only(self.x))

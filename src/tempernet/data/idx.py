@@ -1,4 +1,6 @@
-"""The idx format of MNIST and its relatives: a folder of image and label files, each plain or gzipped."""
+"""The idx format of MNIST and its relatives: a folder of image and label files, each plain or
+gzipped.
+"""
 
 import gzip
 import hashlib
@@ -14,7 +16,8 @@ from tempernet.data.normalise import MNIST_MEAN_STD
 from tempernet.data.source import Source
 from tempernet.errors import DataError
 
-# SHA-256 of the 60,000 training labels, a byte each: what makes a folder MNIST, whatever it is called.
+# SHA-256 of the 60,000 training labels, a byte each: what makes a folder MNIST, whatever it is
+# called.
 _MNIST_LABELS_SHA256 = "1feba77c54802fa5339a11837ea4b2866434b83314ec45192930f1df69120c13"
 _UNSIGNED_BYTE = 0x08
 
@@ -23,8 +26,8 @@ def read_idx(folder: str | Path, size: int | tuple[int, int] | None = None) -> S
     """Read a folder of idx files of 8-bit images and labels.
 
     The files are `train-images-idx3-ubyte`, `train-labels-idx1-ubyte` and, if there is a test set,
-    `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`; a dot before `idx` and a final `.gz` are allowed.
-    Where there are several spellings of one file, the plain one is read.
+    `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte`; a dot before `idx` and a final `.gz` are
+    allowed. Where there are several spellings of one file, the plain one is read.
 
     Args:
         folder: where the files are.
@@ -61,19 +64,25 @@ def _spellings(stem: str, ndim: int) -> list[str]:
 
 
 def _find(folder: Path, stem: str, ndim: int) -> Path | None:
-    return next((folder / name for name in _spellings(stem, ndim) if (folder / name).is_file()), None)
+    return next(
+        (folder / name for name in _spellings(stem, ndim) if (folder / name).is_file()), None
+    )
 
 
 def _required(folder: Path, stem: str, ndim: int) -> Path:
     path = _find(folder, stem, ndim)
     if path is None:
         kind = "no such folder" if not folder.is_dir() else "no such file in it"
-        raise DataError(f"{folder}: {kind}; one of these is needed: {', '.join(_spellings(stem, ndim))}")
+        raise DataError(
+            f"{folder}: {kind}; one of these is needed: {', '.join(_spellings(stem, ndim))}"
+        )
     return path
 
 
 def _read_array(path: Path, ndim: int) -> np.ndarray:
-    """Read one file: two zero bytes, type, number of axes, each as a big-endian uint32, then the content."""
+    """Read one file: two zero bytes, type, number of axes, each as a big-endian uint32, then the
+    content.
+    """
     content = _read_bytes(path)
     magic, header = bytes([0, 0, _UNSIGNED_BYTE, ndim]), 4 + 4 * ndim
     if content[:4] != magic:
@@ -83,7 +92,9 @@ def _read_array(path: Path, ndim: int) -> np.ndarray:
             f"check that this is the right file"
         )
     if len(content) < header:
-        raise DataError(f"{path} has {len(content)} bytes; its header alone needs {header}: get the file again")
+        raise DataError(
+            f"{path} has {len(content)} bytes; its header alone needs {header}: get the file again"
+        )
     shape = struct.unpack(f">{ndim}I", content[4:header])
     expected, found = math.prod(shape), len(content) - header
     if found != expected:

@@ -1,4 +1,6 @@
-"""Resizing of images with Pillow's bilinear filter, which widens its support when it shrinks an image."""
+"""Resizing of images with Pillow's bilinear filter, which widens its support when it shrinks an
+image.
+"""
 
 from typing import Any
 
@@ -15,8 +17,8 @@ _AT_ONCE = 1000
 def resize(name: str, x: np.ndarray, size: int | tuple[int, int]) -> np.ndarray:
     """Resize images of shape (n, height, width[, channels]) to `size` = side or (height, width).
 
-    Each channel is resized alone, as an 8-bit image (mode L) if `x` is uint8 and as a float32 image (mode F)
-    otherwise; for three 8-bit channels the result is that of an RGB image.
+    Each channel is resized alone, as an 8-bit image (mode L) if `x` is uint8 and as a float32 image
+    (mode F) otherwise; for three 8-bit channels the result is that of an RGB image.
     """
     height, width = _sides(size)
     if x.ndim not in (3, 4):
@@ -40,8 +42,9 @@ def resize(name: str, x: np.ndarray, size: int | tuple[int, int]) -> np.ndarray:
 def _resize_rows(rows: np.ndarray, length: int) -> np.ndarray:
     """Resize the last axis, all rows at once, as those of one tall image whose height stays.
 
-    Pillow resizes in two passes as well, with a rounding in between. So square images come out to the bit as they do
-    one by one, which takes ten times as long; of others Pillow may choose to do the columns first.
+    Pillow resizes in two passes as well, with a rounding in between. So square images come out to
+    the bit as they do one by one, which takes ten times as long; of others Pillow may choose to do
+    the columns first.
     """
     tall = np.ascontiguousarray(rows.reshape(-1, rows.shape[-1]))
     image = Image.fromarray(tall).resize((length, len(tall)), Image.Resampling.BILINEAR)

@@ -19,7 +19,9 @@ def read_indices(path: str | Path) -> npt.NDArray[np.int64]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot read {path}: {error}; a text file of one position a line is needed") from error
+        raise DataError(
+            f"cannot read {path}: {error}; a text file of one position a line is needed"
+        ) from error
     positions = []
     for number, line in enumerate(lines, start=1):
         entry = line.strip()

@@ -1,4 +1,6 @@
-"""New examples to predict: `x` and optionally `y` from an npz file, made like the training data of a run."""
+"""New examples to predict: `x` and optionally `y` from an npz file, made like the training data of
+a run.
+"""
 
 from pathlib import Path
 
@@ -10,7 +12,9 @@ from tempernet.data.normalise import normalise
 from tempernet.errors import DataError
 
 
-def read_inputs(path: str | Path, like: Dataset, size: int | None = None) -> tuple[np.ndarray, np.ndarray | None]:
+def read_inputs(
+    path: str | Path, like: Dataset, size: int | None = None
+) -> tuple[np.ndarray, np.ndarray | None]:
     """Inputs normalised as `like.train` was, and their labels if the file has any.
 
     Args:
@@ -23,7 +27,9 @@ def read_inputs(path: str | Path, like: Dataset, size: int | None = None) -> tup
     name = f"{path.name}: x"
     x = checks.pixels(name, arrays["x"])
     if len(x) == 0:
-        raise DataError(f"{name} has no examples; at least one is needed to predict: check how the file was written")
+        raise DataError(
+            f"{name} has no examples; at least one is needed to predict: check how the file was written"
+        )
     given, wanted = x.shape[1:], like.train.x.shape[1:]
     if size is not None:
         x = images.resize(name, x, size)

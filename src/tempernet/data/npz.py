@@ -12,11 +12,22 @@ from tempernet.errors import DataError
 
 _REQUIRED = ("x_train", "y_train")
 _OPTIONAL = ("x_test", "y_test")
-_UNREADABLE = (OSError, ValueError, EOFError, RuntimeError, MemoryError, zipfile.BadZipFile, zlib.error)
+_UNREADABLE = (
+    OSError,
+    ValueError,
+    EOFError,
+    RuntimeError,
+    MemoryError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 
 
-def read_npz(path: str | Path, size: int | tuple[int, int] | None = None, classes: int | None = None) -> Source:
-    """Read `x_train`, `y_train` and, if there is a test set, `x_test` and `y_test` from an npz file.
+def read_npz(
+    path: str | Path, size: int | tuple[int, int] | None = None, classes: int | None = None
+) -> Source:
+    """Read `x_train`, `y_train` and, if there is a test set, `x_test` and `y_test` from an npz
+    file.
 
     Args:
         path: a file written by `numpy.savez` or `numpy.savez_compressed`. x has shape (n, features),
@@ -34,13 +45,19 @@ def read_npz(path: str | Path, size: int | tuple[int, int] | None = None, classe
     return source if size is None else source.resized(size)
 
 
-def read_arrays(path: Path, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, np.ndarray]:
-    """Read the arrays of an npz file, which must have all required keys, and all or none of the optional ones."""
+def read_arrays(
+    path: Path, required: tuple[str, ...], optional: tuple[str, ...]
+) -> dict[str, np.ndarray]:
+    """Read the arrays of an npz file, which must have all required keys, and all or none of the
+    optional ones.
+    """
     allowed = f"{' and '.join(required)}, and optionally {' with '.join(optional)}"
     if not path.is_file():
         raise DataError(f"{path}: no such file; an npz file with {allowed} is needed")
     if not zipfile.is_zipfile(path):
-        raise DataError(f"{path} is not an npz file; one with {allowed} is needed: write it with numpy.savez")
+        raise DataError(
+            f"{path} is not an npz file; one with {allowed} is needed: write it with numpy.savez"
+        )
     try:
         with np.load(path, allow_pickle=False) as archive:
             _check_keys(path, archive.files, required, optional, allowed)
@@ -48,7 +65,9 @@ def read_arrays(path: Path, required: tuple[str, ...], optional: tuple[str, ...]
     except DataError:
         raise
     except _UNREADABLE as error:
-        raise DataError(f"cannot read {path}: {error}; it must be a complete npz file: write it again") from error
+        raise DataError(
+            f"cannot read {path}: {error}; it must be a complete npz file: write it again"
+        ) from error
 
 
 def _read_member(path: Path, archive: np.lib.npyio.NpzFile, key: str, allowed: str) -> np.ndarray:
@@ -59,9 +78,12 @@ def _read_member(path: Path, archive: np.lib.npyio.NpzFile, key: str, allowed: s
             f"cannot read {key} of {path}: {error}; it must be an array of uint8, float or integers, "
             f"not of objects: convert it and write the file again"
         ) from error
-    # numpy hands back the bytes of a member that is not in its format; a 0-d array has no examples to slice.
+    # numpy hands back the bytes of a member that is not in its format; a 0-d array has no examples
+    # to slice.
     if not isinstance(array, np.ndarray) or array.ndim == 0:
-        raise DataError(f"{key} of {path} is not an array of examples; {allowed} must be: use numpy.savez")
+        raise DataError(
+            f"{key} of {path} is not an array of examples; {allowed} must be: use numpy.savez"
+        )
     return array
 
 
@@ -70,7 +92,9 @@ def _check_keys(
 ) -> None:
     unknown = sorted(set(keys) - {*required, *optional})
     if unknown:
-        raise DataError(f"{path} has the unknown key {unknown[0]!r}; allowed are {allowed}: rename or drop it")
+        raise DataError(
+            f"{path} has the unknown key {unknown[0]!r}; allowed are {allowed}: rename or drop it"
+        )
     needed = required + (optional if set(keys) & set(optional) else ())
     missing = [key for key in needed if key not in keys]
     if missing:

@@ -1,4 +1,6 @@
-"""A source: labelled data as stored, checked once, from which training and held-out examples are taken."""
+"""A source: labelled data as stored, checked once, from which training and held-out examples are
+taken.
+"""
 
 import hashlib
 import json
@@ -37,7 +39,9 @@ class Source:
 
     def __post_init__(self) -> None:
         for x_name in ("x_train", "x_test"):
-            object.__setattr__(self, x_name, checks.pixels(f"{self.name}: {x_name}", getattr(self, x_name)))
+            object.__setattr__(
+                self, x_name, checks.pixels(f"{self.name}: {x_name}", getattr(self, x_name))
+            )
         self._check_together()
         classes = checks.whole_number(f"{self.name}: classes", self.classes, 2, checks.MAX_CLASSES)
         object.__setattr__(self, "classes", classes)
@@ -52,7 +56,9 @@ class Source:
         return normalise.pixel_range(self.x_train.dtype)
 
     def resized(self, size: int | tuple[int, int]) -> "Source":
-        """Return this source with its images resized to `size` = side or (height, width), bilinearly."""
+        """Return this source with its images resized to `size` = side or (height, width),
+        bilinearly.
+        """
         return replace(
             self,
             x_train=images.resize(f"{self.name}: x_train", self.x_train, size),
@@ -112,16 +118,23 @@ class Source:
         )
 
     def _check_together(self) -> None:
-        """Raise unless there is training data, test data of its kind, and a usable fixed normalisation."""
+        """Raise unless there is training data, test data of its kind, and a usable fixed
+        normalisation.
+        """
         if len(self.x_train) == 0:
             raise DataError(f"{self.name}: x_train has 0 examples; at least 1 is needed")
-        if self.x_test.shape[1:] != self.x_train.shape[1:] or self.x_test.dtype != self.x_train.dtype:
+        if (
+            self.x_test.shape[1:] != self.x_train.shape[1:]
+            or self.x_test.dtype != self.x_train.dtype
+        ):
             raise DataError(
                 f"{self.name}: x_test holds {self.x_test.dtype} examples of shape {self.x_test.shape[1:]}; "
                 f"allowed is what x_train holds, {self.x_train.dtype} of shape {self.x_train.shape[1:]}: "
                 f"convert one of them"
             )
-        if self.mean_std is not None and not (np.isfinite(self.mean_std).all() and self.mean_std[1] > 0):
+        if self.mean_std is not None and not (
+            np.isfinite(self.mean_std).all() and self.mean_std[1] > 0
+        ):
             raise DataError(
                 f"{self.name}: mean_std must be a finite mean and a positive std, got {self.mean_std}: "
                 f"give None to use those of the training examples"
@@ -131,7 +144,9 @@ class Source:
         self, n_train: int | None, seed: int, indices: npt.ArrayLike | None
     ) -> npt.NDArray[np.int64]:
         if n_train is not None and indices is not None:
-            raise DataError(f"got both n_train = {n_train} and indices; allowed is one of them: leave the other out")
+            raise DataError(
+                f"got both n_train = {n_train} and indices; allowed is one of them: leave the other out"
+            )
         if indices is not None:
             return subsets.check_training(indices, len(self.y_train))
         if n_train is not None:
@@ -152,9 +167,13 @@ class Source:
 
 
 def _fingerprint(
-    groups: Sequence[tuple[np.ndarray, np.ndarray]], classes: int, mean_std: tuple[float, float] | None
+    groups: Sequence[tuple[np.ndarray, np.ndarray]],
+    classes: int,
+    mean_std: tuple[float, float] | None,
 ) -> str:
-    """Hash stored content rather than normalised floats, whose last bit may differ between machines."""
+    """Hash stored content rather than normalised floats, whose last bit may differ between
+    machines.
+    """
     digest = hashlib.sha256(json.dumps([classes, mean_std]).encode())
     for group in groups:
         for array in group:

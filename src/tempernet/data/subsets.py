@@ -37,15 +37,21 @@ def choose_training(labels: np.ndarray, classes: int, n_train: int, seed: int) -
 
 
 def check_training(indices: npt.ArrayLike, n_source: int) -> Positions:
-    """Return a user's training positions as int64 if they are distinct positions in a set of `n_source`."""
+    """Return a user's training positions as int64 if they are distinct positions in a set of
+    `n_source`.
+    """
     try:
         given = np.asarray(indices)
     except ValueError as error:
-        raise DataError(f"indices must be a list of positions, got {indices!r:.80}: {error}") from error
+        raise DataError(
+            f"indices must be a list of positions, got {indices!r:.80}: {error}"
+        ) from error
     if given.ndim != 1 or given.size == 0:
         raise DataError(f"indices must be a list of at least one position, got shape {given.shape}")
     if given.dtype.kind not in "iu":
-        raise DataError(f"indices must be integers, got dtype {given.dtype}: convert with astype(int)")
+        raise DataError(
+            f"indices must be integers, got dtype {given.dtype}: convert with astype(int)"
+        )
     outside = given[(given < 0) | (given >= n_source)]
     if outside.size:
         raise DataError(
@@ -64,7 +70,8 @@ def check_training(indices: npt.ArrayLike, n_source: int) -> Positions:
 def choose_validation(
     pools: Sequence[np.ndarray], classes: int, n_validation: int, seed: int
 ) -> list[tuple[Positions, Positions]]:
-    """Divide pools of held-out examples into validation and the rest, using up each pool before the next.
+    """Divide pools of held-out examples into validation and the rest, using up each pool before the
+    next.
 
     Args:
         pools: the labels of each pool.
@@ -100,8 +107,9 @@ def _stratified_order(
 ) -> Positions:
     """Order all positions so that every prefix is as even over the classes as it can be.
 
-    Each class is shuffled; a position's level is its place in its class, counted from the `taken` examples
-    that the class already has. Sorting by level, then class, deals the classes out in turn.
+    Each class is shuffled; a position's level is its place in its class, counted from the `taken`
+    examples that the class already has. Sorting by level, then class, deals the classes out in
+    turn.
     """
     shuffled = random.permutation(len(labels))
     by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]

@@ -1,5 +1,1 @@
-"""The page of a study: claims, figures and runs, as Markdown and as one HTML file."""
-
-from tempernet.report.page import counted, write_page
-
-__all__ = ["counted", "write_page"]
+"""Reports: figures, sentences, tables and progress, for a terminal and for files."""

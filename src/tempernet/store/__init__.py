@@ -1,8 +1,10 @@
-"""The run folder: what a run writes, so that it can be read while it runs and goes on after it was killed.
+"""The run folder: what a run writes, so that it can be read while it runs and goes on after it was
+killed.
 
-config.toml, provenance.json, status.json, log.txt; `rounds/` holds append-only chunks of records and their manifest,
-`weights/` thinned samples, `checkpoints/` the last complete states. First the chunk, then the manifest, then the
-checkpoint: what lies past the checkpoint is cut off on resume. Nothing is pickled.
+config.toml, provenance.json, status.json, log.txt; `rounds/` holds append-only chunks of records
+and their manifest, `weights/` thinned samples, `checkpoints/` the last complete states. First the
+chunk, then the manifest, then the checkpoint: what lies past the checkpoint is cut off on resume.
+Nothing is pickled.
 """
 
 from tempernet.store.checkpoints import Checkpoints

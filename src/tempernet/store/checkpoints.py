@@ -1,4 +1,6 @@
-"""Checkpoints: the last complete states of a run, each an npz with its SHA-256 beside it, the newest three kept."""
+"""Checkpoints: the last complete states of a run, each an npz with its SHA-256 beside it, the
+newest three kept.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,13 @@ class Checkpoint(NamedTuple):
 class Checkpoints:
     """The checkpoints in a folder, numbered upwards.
 
-    `run` is the id of the run they belong to, `revisions` those of the files that a checkpoint is written beside.
+    `run` is the id of the run they belong to, `revisions` those of the files that a checkpoint is
+    written beside.
     """
 
-    def __init__(self, folder: Path, run: str | None = None, revisions: Mapping[str, int] | None = None) -> None:
+    def __init__(
+        self, folder: Path, run: str | None = None, revisions: Mapping[str, int] | None = None
+    ) -> None:
         self.folder, self.run, self.revisions = folder, run, dict(revisions or {})
 
     def save(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Path:
@@ -52,7 +57,9 @@ class Checkpoints:
         content = files.pack({**arrays, _META: np.frombuffer(text, np.uint8)})
         path = self.folder / f"{number:08d}.npz"
         # The hash first: a checkpoint without one is not taken for whole.
-        files.write_atomic(self._hash_path(path), f"{files.sha256(content)} {len(content)}\n".encode())
+        files.write_atomic(
+            self._hash_path(path), f"{files.sha256(content)} {len(content)}\n".encode()
+        )
         files.write_atomic(path, content)
         oldest = self._paths()[-KEPT:][0].stem
         # Sorted, so that a checkpoint goes before its hash.
@@ -63,7 +70,9 @@ class Checkpoints:
         return path
 
     def latest(self) -> tuple[Checkpoint | None, list[str]]:
-        """The newest whole checkpoint, and what was wrong with newer ones; (None, ...) if there is none."""
+        """The newest whole checkpoint, and what was wrong with newer ones; (None, ...) if there is
+        none.
+        """
 
         def read_newest() -> tuple[Checkpoint | None, list[str]]:
             problems: list[str] = []
@@ -92,14 +101,18 @@ class Checkpoints:
 
     def _expected(self) -> list[Path]:
         """The checkpoints that are there, or whose hash says that they should be."""
-        # A hash is written before its checkpoint, so one that is newer than all checkpoints is no sign of a loss.
+        # A hash is written before its checkpoint, so one that is newer than all checkpoints is no
+        # sign of a loss.
         paths = self._paths()
         hashed = {path.with_suffix(".npz") for path in self.folder.glob("*.sha256")}
-        # A removal takes the checkpoint first, so one that is older than all checkpoints is none either.
+        # A removal takes the checkpoint first, so one that is older than all checkpoints is none
+        # either.
         return sorted({*paths, *(path for path in hashed if paths and paths[0] < path < paths[-1])})
 
     def _settled(self, read_fn: Callable[[], _T], is_good: Callable[[_T], bool]) -> _T:
-        """What `read_fn` gives; read again while it is not good and a writer has put other checkpoints there."""
+        """What `read_fn` gives; read again while it is not good and a writer has put other
+        checkpoints there.
+        """
         for _ in range(RETRIES):
             before = self._paths()
             found = read_fn()
@@ -111,7 +124,9 @@ class Checkpoints:
         beside = self._hash_path(path)
         words = files.read_bytes(beside, limit=200).decode(errors="replace").split()
         digest, size = [*words, "", ""][:2]
-        content = files.read_hashed(path, digest, int(size) if size.isdecimal() else None, beside.name)
+        content = files.read_hashed(
+            path, digest, int(size) if size.isdecimal() else None, beside.name
+        )
         arrays = files.unpack(path, content)
         try:
             meta = json.loads(arrays.pop(_META).tobytes())
@@ -122,7 +137,9 @@ class Checkpoints:
             raise StoreError(files.other_version(path, version, VERSION))
         files.must_be_of_run(path, meta.get("run"), self.run)
         if meta.get("number", int(path.stem)) != int(path.stem):
-            raise StoreError(f"{path} holds another checkpoint, number {meta['number']}; put the right one back")
+            raise StoreError(
+                f"{path} holds another checkpoint, number {meta['number']}; put the right one back"
+            )
         return Checkpoint(arrays, meta)
 
     def _paths(self) -> list[Path]:

@@ -1,4 +1,6 @@
-"""Files that are whole or not there: written under a temporary name, flushed to disk, renamed, the folder flushed."""
+"""Files that are whole or not there: written under a temporary name, flushed to disk, renamed, the
+folder flushed.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,15 @@ FOLDER_SIZE = 4096
 """Bytes that a new folder takes."""
 
 before_write: Callable[[Path, str], None] | None = None
-"""For tests only: called as (path, point) before each step of a write, to fail or to kill the process there."""
+"""For tests only: called as (path, point) before each step of a write, to fail or to kill the
+process there.
+"""
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Put `content` at `path`, replacing what is there in one step; a failure leaves the old content or all the new."""
+    """Put `content` at `path`, replacing what is there in one step; a failure leaves the old
+    content or all the new.
+    """
     part = path.with_name(path.name + TEMPORARY)
     try:
         _at(path, "open")
@@ -70,13 +76,17 @@ def append(path: Path, content: bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """A folder inside a run's, if it is not there; a run folder that has vanished is not made again."""
+    """A folder inside a run's, if it is not there; a run folder that has vanished is not made
+    again.
+    """
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:
         if error.errno in FULL_DISK:
             raise StoreError(complaint(path, FOLDER_SIZE, error)) from error
-        what = f"cannot make the folder {path}: {_reason(error)}; check the folder and its permissions"
+        what = (
+            f"cannot make the folder {path}: {_reason(error)}; check the folder and its permissions"
+        )
         raise StoreError(what) from error
 
 
@@ -90,7 +100,9 @@ def read_bytes(path: Path, limit: int = MAX_TEXT) -> bytes:
     with _reading(path) as file:
         size = os.fstat(file.fileno()).st_size
         if size > limit:
-            raise StoreError(f"{path} is damaged: it has {size} bytes, such a file has at most {limit}")
+            raise StoreError(
+                f"{path} is damaged: it has {size} bytes, such a file has at most {limit}"
+            )
         return file.read(limit)
 
 
@@ -112,7 +124,9 @@ def must_have_hash(path: Path, digest: str, where: str) -> None:
     """Refuse a file that has not the SHA-256 that `where` says."""
     with _reading(path) as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != digest:
-            raise StoreError(f"{path} is damaged or was changed: its hash is not the one in {where}")
+            raise StoreError(
+                f"{path} is damaged or was changed: its hash is not the one in {where}"
+            )
 
 
 def remove(path: Path) -> None:
@@ -120,7 +134,9 @@ def remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        raise StoreError(f"cannot remove {path}: {_reason(error)}; check the folder and its permissions") from error
+        raise StoreError(
+            f"cannot remove {path}: {_reason(error)}; check the folder and its permissions"
+        ) from error
 
 
 @contextlib.contextmanager
@@ -180,11 +196,21 @@ def _json_hash(content: Any) -> str:
 def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
     """Arrays as an npz archive, uncompressed."""
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **{name: np.asarray(array) for name, array in arrays.items()})
+    np.savez(
+        buffer, allow_pickle=False, **{name: np.asarray(array) for name, array in arrays.items()}
+    )
     return buffer.getvalue()
 
 
-_DAMAGE = (ValueError, EOFError, KeyError, zipfile.BadZipFile, RuntimeError, SyntaxError, struct.error)
+_DAMAGE = (
+    ValueError,
+    EOFError,
+    KeyError,
+    zipfile.BadZipFile,
+    RuntimeError,
+    SyntaxError,
+    struct.error,
+)
 """What reading an archive raises when it is none, in part or wholly."""
 
 
@@ -198,7 +224,9 @@ def unpack(path: Path, content: bytes) -> dict[str, np.ndarray]:
             members = archive.infolist()
             if sum(member.file_size for member in members) > len(content):
                 raise ValueError("its members claim more bytes than it has")
-            return {member.filename.removesuffix(".npy"): _member(archive, member) for member in members}
+            return {
+                member.filename.removesuffix(".npy"): _member(archive, member) for member in members
+            }
     except _DAMAGE as error:
         raise StoreError(f"{path} is damaged: it is not an archive of arrays ({error})") from error
 

@@ -18,7 +18,13 @@ from tempernet.store.checkpoints import Checkpoint, Checkpoints
 from tempernet.store.log import Log
 from tempernet.store.records import Records
 
-CONFIG, PROVENANCE, STATUS, LOG, LOCK = "config.toml", "provenance.json", "status.json", "log.txt", "lock"
+CONFIG, PROVENANCE, STATUS, LOG, LOCK = (
+    "config.toml",
+    "provenance.json",
+    "status.json",
+    "log.txt",
+    "lock",
+)
 RESULTS, RESULTS_NC, FIGURES = "results.json", "results.nc", "figures"
 QUADRATIC = "quadratic.json"
 STUDY = "study.json"
@@ -38,17 +44,21 @@ def must_be_empty(path: Path) -> None:
     try:
         occupied = path.exists() and any(entry.name not in left for entry in path.iterdir())
     except OSError as error:
-        raise StoreError(f"cannot use the folder {path}: {error.strerror}; choose another with --out") from error
+        raise StoreError(
+            f"cannot use the folder {path}: {error.strerror}; choose another with --out"
+        ) from error
     if occupied:
         raise StoreError(f"the folder {path} is not empty; choose another with --out, or empty it")
 
 
 class RunFolder:
-    """Paths and parts of a run folder. `create` and `lock` are for the writer; opening one to read changes nothing.
+    """Paths and parts of a run folder. `create` and `lock` are for the writer; opening one to read
+    changes nothing.
 
-    Every file carries the id of the run, which is drawn once and written into provenance.json; one that carries another
-    is refused. What is written again when a run goes on, settings and provenance, also has a revision, and a
-    checkpoint holds those of its time: an older one that was put back is seen.
+    Every file carries the id of the run, which is drawn once and written into provenance.json; one
+    that carries another is refused. What is written again when a run goes on, settings and
+    provenance, also has a revision, and a checkpoint holds those of its time: an older one that was
+    put back is seen.
     """
 
     def __init__(self, path: Path) -> None:
@@ -64,25 +74,33 @@ class RunFolder:
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"cannot make the folder {path}: {error.strerror}; choose another with --out") from error
+            raise StoreError(
+                f"cannot make the folder {path}: {error.strerror}; choose another with --out"
+            ) from error
         folder = cls(path)
         folder.lock()
         return folder
 
     @classmethod
     def open(cls, path: Path, *tasks: str) -> RunFolder:
-        """An existing run, of one of the tasks if any are named, to read; a clear error if it is none."""
+        """An existing run, of one of the tasks if any are named, to read; a clear error if it is
+        none.
+        """
         if not path.is_dir():
             raise StoreError(f"there is no run at {path}: no such folder")
         if not is_run(path):
             raise StoreError(f"{path} is no run folder: it has no {CONFIG} with a {PROVENANCE}")
         folder = cls(path)
         if tasks and (task := folder.settings.task) not in tasks:
-            raise StoreError(f"{path} is a run of {task}, not of {' or '.join(tasks)}; give the folder of such a run")
+            raise StoreError(
+                f"{path} is a run of {task}, not of {' or '.join(tasks)}; give the folder of such a run"
+            )
         return folder
 
     def lock(self) -> None:
-        """Be the only writer. The kernel drops the lock with the process, so a dead one leaves none behind."""
+        """Be the only writer. The kernel drops the lock with the process, so a dead one leaves none
+        behind.
+        """
         import fcntl
 
         try:
@@ -97,7 +115,9 @@ class RunFolder:
                 # A reader may be looking whether there is a writer, which takes it a moment.
                 if not left:
                     lock.close()
-                    complaint = f"another process is writing to {self.path}; wait for it or stop it first"
+                    complaint = (
+                        f"another process is writing to {self.path}; wait for it or stop it first"
+                    )
                     raise StoreError(complaint) from error
                 time.sleep(0.05)
             except OSError as error:
@@ -127,7 +147,9 @@ class RunFolder:
 
     @property
     def run(self) -> str | None:
-        """The id of the run; None for one from before there were ids. Drawn if the run is not there yet."""
+        """The id of the run; None for one from before there were ids. Drawn if the run is not there
+        yet.
+        """
         if self._run is None:
             path = self.path / PROVENANCE
             self._run = (files.read_json(path).get(RUN) if path.exists() else secrets.token_hex(8),)
@@ -149,7 +171,9 @@ class RunFolder:
         return Checkpoints(self.path / "checkpoints", self.run, self._revisions)
 
     def outdated(self, checkpoint: Checkpoint) -> list[str]:
-        """Files that are older than they were when this checkpoint was written: put back from an earlier state."""
+        """Files that are older than they were when this checkpoint was written: put back from an
+        earlier state.
+        """
         return [
             f"{self.path / name} is from an earlier state of the run, revision {found} where the newest checkpoint "
             f"was written beside {revision}"
@@ -158,7 +182,9 @@ class RunFolder:
         ]
 
     def _revision(self, name: str) -> int:
-        """Of settings or provenance as they are on disk; 0 if they are not there, or from before there were any."""
+        """Of settings or provenance as they are on disk; 0 if they are not there, or from before
+        there were any.
+        """
         path = self.path / name
         if not path.exists():
             return 0
@@ -184,7 +210,9 @@ class RunFolder:
     def write_settings(self, settings: config.TaskSettings) -> None:
         """The resolved settings, as `config.toml`."""
         revision = self._revision(CONFIG) + 1
-        files.write_text(self.path / CONFIG, f"{config.to_toml(settings)}# run {self.run} revision {revision}\n")
+        files.write_text(
+            self.path / CONFIG, f"{config.to_toml(settings)}# run {self.run} revision {revision}\n"
+        )
         self._revisions[CONFIG] = revision
 
     def write_json(self, name: str, value: Any) -> None:

@@ -1,7 +1,9 @@
-"""The log of a run: lines with the time, each bound to the ones before it, so that damage anywhere is seen.
+"""The log of a run: lines with the time, each bound to the ones before it, so that damage anywhere
+is seen.
 
 A line ends with its number and a digest of the run's id, the digest of the line before, and itself:
-`2026-01-01 00:00:00 finished [7 3f9a2c41d0b7]`. How many lines there must be at least is for a checkpoint to say.
+`2026-01-01 00:00:00 finished [7 3f9a2c41d0b7]`. How many lines there must be at least is for a
+checkpoint to say.
 """
 
 from __future__ import annotations
@@ -56,12 +58,18 @@ class Log:
             if not problem or before == self._content():
                 break
         if not problem and end.number < at_least:
-            lost = f"it has {end.number} lines of {at_least}" if before is not None else "it is not there"
+            lost = (
+                f"it has {end.number} lines of {at_least}"
+                if before is not None
+                else "it is not there"
+            )
             problem = f"{self.path} has lost lines: {lost}"
         return [problem] if problem else []
 
     def begin_anew(self, after: int) -> Path:
-        """Set a damaged log aside, as the path that is returned; the next line has the number that follows `after`."""
+        """Set a damaged log aside, as the path that is returned; the next line has the number that
+        follows `after`.
+        """
         aside = self.path.with_stem(f"{self.path.stem}.damaged")
         try:
             self.path.replace(aside)
@@ -82,10 +90,14 @@ class Log:
         *lines, torn = (content or b"").split(b"\n")
         for place, line in enumerate(lines, 1):
             found = _LINE.fullmatch(line)
-            previous, number = (end.digest, end.number + 1) if end else ("", int(found["number"]) if found else 0)
+            previous, number = (
+                (end.digest, end.number + 1) if end else ("", int(found["number"]) if found else 0)
+            )
             digest = _digest(self.run, previous, number, found["body"]) if found else ""
             if not found or int(found["number"]) != number or found["digest"].decode() != digest:
-                return end or _End(0, ""), f"{self.path} is damaged, or another run's, from line {place} on"
+                return end or _End(
+                    0, ""
+                ), f"{self.path} is damaged, or another run's, from line {place} on"
             end = _End(number, digest)
         return end or _End(0, ""), f"{self.path} is damaged: its last line is torn" if torn else ""
 

@@ -1,4 +1,6 @@
-"""What a finished run leaves besides its records: results.json, and files that it lists with their hashes."""
+"""What a finished run leaves besides its records: results.json, and files that it lists with their
+hashes.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,13 @@ AT_ROUND, FILES = "at_round", "files"
 _AGAIN = "`tempernet resume` writes it again"
 
 
-def write(path: Path, document: Mapping[str, Any], write_fn: Callable[[], list[Path]] = list) -> list[Path]:
+def write(
+    path: Path, document: Mapping[str, Any], write_fn: Callable[[], list[Path]] = list
+) -> list[Path]:
     """Write what `write_fn` writes, and results.json, into a run folder; returns the files.
 
-    results.json goes first and comes last: where it is, the others are whole and have the hashes that it lists.
+    results.json goes first and comes last: where it is, the others are whole and have the hashes
+    that it lists.
     """
     folder = RunFolder(path)
     files.remove(path / RESULTS)
@@ -29,7 +34,9 @@ def write(path: Path, document: Mapping[str, Any], write_fn: Callable[[], list[P
 
 
 def note_rewritten(path: Path, written: list[Path]) -> None:
-    """Put the hashes of files that were written again into results.json, unless a writer will do so at its end."""
+    """Put the hashes of files that were written again into results.json, unless a writer will do so
+    at its end.
+    """
     folder = RunFolder(path)
     listed = [file for file in written if file.is_relative_to(path)]
     if not listed or not (path / RESULTS).exists():
@@ -46,9 +53,15 @@ def note_rewritten(path: Path, written: list[Path]) -> None:
 
 
 def problems(path: Path, at_round: int | None, finished: bool) -> list[str]:
-    """What is wrong with results.json and the files it lists, in a folder whose newest checkpoint is at a round."""
+    """What is wrong with results.json and the files it lists, in a folder whose newest checkpoint
+    is at a round.
+    """
     if not (path / RESULTS).exists():
-        return [f"{path / RESULTS} is not there, but the run has finished: {_AGAIN}"] if finished else []
+        return (
+            [f"{path / RESULTS} is not there, but the run has finished: {_AGAIN}"]
+            if finished
+            else []
+        )
     try:
         told = RunFolder(path).read_json(RESULTS)
     except StoreError as error:
@@ -58,7 +71,9 @@ def problems(path: Path, at_round: int | None, finished: bool) -> list[str]:
         return []
     found = []
     if told.get(AT_ROUND) != at_round:
-        found.append(f"{path / RESULTS} is from another state of the run, round {told.get(AT_ROUND)} of {at_round}")
+        found.append(
+            f"{path / RESULTS} is from another state of the run, round {told.get(AT_ROUND)} of {at_round}"
+        )
     for name, digest in told.get(FILES, {}).items():
         try:
             files.must_have_hash(path / name, digest, RESULTS)

@@ -1,7 +1,8 @@
 """Records of rounds: append-only chunks of named arrays, and a manifest with the hash of each.
 
-A chunk is an npz of arrays whose first axis is the round (or whatever a series counts). Several series live side by
-side in a folder, each with its own chunks: `rounds` has an entry every round, `scores` one now and then.
+A chunk is an npz of arrays whose first axis is the round (or whatever a series counts). Several
+series live side by side in a folder, each with its own chunks: `rounds` has an entry every round,
+`scores` one now and then.
 """
 
 from __future__ import annotations
@@ -29,13 +30,17 @@ _T = TypeVar("_T")
 
 
 class Records:
-    """The chunks in a folder. Rows are buffered in memory until `flush`, which makes them part of the manifest."""
+    """The chunks in a folder. Rows are buffered in memory until `flush`, which makes them part of
+    the manifest.
+    """
 
     def __init__(self, folder: Path, run: str | None = None) -> None:
         self.folder, self.run = folder, run
         self._buffer: dict[str, list[dict[str, np.ndarray]]] = {}
         self._replaced: list[Path] = []
-        self._chunks: list[dict[str, Any]] = self._read_manifest() if (folder / MANIFEST).exists() else []
+        self._chunks: list[dict[str, Any]] = (
+            self._read_manifest() if (folder / MANIFEST).exists() else []
+        )
 
     @property
     def buffered(self) -> int:
@@ -53,7 +58,9 @@ class Records:
 
     def append(self, series: str, row: dict[str, Any]) -> None:
         """Add a copy of a row to a series."""
-        self._buffer.setdefault(series, []).append({name: np.array(value) for name, value in row.items()})
+        self._buffer.setdefault(series, []).append(
+            {name: np.array(value) for name, value in row.items()}
+        )
 
     def flush(self) -> None:
         """Write what is buffered: first the chunks, then the manifest."""
@@ -65,9 +72,14 @@ class Records:
         for series, rows in self._buffer.items():
             start = sum(chunk["rows"] for chunk in chunks if chunk["series"] == series)
             new = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-            for old in _growing([chunk for chunk in chunks if chunk["series"] == series], len(rows)):
+            for old in _growing(
+                [chunk for chunk in chunks if chunk["series"] == series], len(rows)
+            ):
                 start -= old["rows"]
-                new = {name: np.concatenate([rows, new[name]]) for name, rows in self._read_chunk(old).items()}
+                new = {
+                    name: np.concatenate([rows, new[name]])
+                    for name, rows in self._read_chunk(old).items()
+                }
                 chunks.remove(old)
                 replaced.append(self.folder / old["file"])
             chunks.append(self._write_chunk(series, start, new))
@@ -77,7 +89,9 @@ class Records:
         self._replaced = replaced
 
     def load(self, series: str, skip: int = 0) -> dict[str, np.ndarray]:
-        """All rows of a series on disk from row `skip` on, stacked: name -> (rows, ...). Empty if there are none."""
+        """All rows of a series on disk from row `skip` on, stacked: name -> (rows, ...). Empty if
+        there are none.
+        """
         return self._settled(lambda: self._load(series, skip))
 
     def _load(self, series: str, skip: int) -> dict[str, np.ndarray]:
@@ -88,7 +102,9 @@ class Records:
             end = start + chunk["rows"]
             if end > skip:
                 arrays = self._read_chunk(chunk)
-                parts.append({name: array[max(skip - start, 0) :] for name, array in arrays.items()})
+                parts.append(
+                    {name: array[max(skip - start, 0) :] for name, array in arrays.items()}
+                )
             start = end
         if not parts:
             return {}
@@ -112,7 +128,11 @@ class Records:
                 kept.append(chunk)
             elif rows > 0:
                 arrays = self._read_chunk(chunk)
-                kept.append(self._write_chunk(series, start[series], {name: a[:rows] for name, a in arrays.items()}))
+                kept.append(
+                    self._write_chunk(
+                        series, start[series], {name: a[:rows] for name, a in arrays.items()}
+                    )
+                )
             start[series] += chunk["rows"]
         if kept != self._chunks:
             self._commit(kept)
@@ -139,7 +159,9 @@ class Records:
         return found
 
     def _settled(self, read_fn: Callable[[], _T]) -> _T:
-        """What `read_fn` gives; read again if it fails on chunks that a writer has replaced in the meantime."""
+        """What `read_fn` gives; read again if it fails on chunks that a writer has replaced in the
+        meantime.
+        """
         for _ in range(RETRIES):
             try:
                 return read_fn()
@@ -150,7 +172,9 @@ class Records:
                 self._chunks = now
         return read_fn()
 
-    def _write_chunk(self, series: str, start: int, rows: Mapping[str, Sequence[Any] | np.ndarray]) -> dict[str, Any]:
+    def _write_chunk(
+        self, series: str, start: int, rows: Mapping[str, Sequence[Any] | np.ndarray]
+    ) -> dict[str, Any]:
         """A chunk of the rows from `start` on, named by its first row and the one after its last."""
         arrays = {name: np.asarray(values) for name, values in rows.items()}
         number = len(next(iter(arrays.values())))
@@ -173,7 +197,9 @@ class Records:
                 file.unlink()
 
     def _commit(self, chunks: list[dict[str, Any]]) -> None:
-        files.write_json(self.folder / MANIFEST, {"version": VERSION, "run": self.run, "chunks": chunks})
+        files.write_json(
+            self.folder / MANIFEST, {"version": VERSION, "run": self.run, "chunks": chunks}
+        )
         self._chunks = chunks
 
     def _read_chunk(self, chunk: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -181,7 +207,9 @@ class Records:
         content = files.read_hashed(path, chunk["sha256"], chunk.get("bytes"), MANIFEST)
         arrays = files.unpack(path, content)
         if not arrays or any(array.shape[:1] != (chunk["rows"],) for array in arrays.values()):
-            raise StoreError(f"{path} is damaged: it has not the {chunk['rows']} rows that {MANIFEST} says")
+            raise StoreError(
+                f"{path} is damaged: it has not the {chunk['rows']} rows that {MANIFEST} says"
+            )
         return arrays
 
     def _read_manifest(self) -> list[dict[str, Any]]:
@@ -197,10 +225,11 @@ class Records:
 
 
 def _growing(chunks: list[dict[str, Any]], rows: int) -> list[dict[str, Any]]:
-    """The last chunks of a series that a new file takes the place of, with so many rows more; the last one first.
+    """The last chunks of a series that a new file takes the place of, with so many rows more; the
+    last one first.
 
-    So there are few files, however often a run is flushed and however long it is, and little is written again. The old
-    ones go with the next flush: a reader may be at them.
+    So there are few files, however often a run is flushed and however long it is, and little is
+    written again. The old ones go with the next flush: a reader may be at them.
     """
     growing: list[dict[str, Any]] = []
     for chunk in reversed(chunks[-2:]):

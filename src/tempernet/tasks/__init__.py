@@ -1,1 +1,1 @@
-"""The host loops: what the commands do with settings, an engine and a run folder."""
+"""Tasks: what a run of each kind does in its folder, a file a kind, and what they share."""

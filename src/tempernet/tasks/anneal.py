@@ -1,4 +1,6 @@
-"""Annealing in a run folder: cool until the validation error rises, go back, and only then look at the test set."""
+"""Annealing in a run folder: cool until the validation error rises, go back, and only then look at
+the test set.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +12,18 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from tempernet import optimised
-from tempernet.annealed import schedule_of
-from tempernet.annealing import Annealer, Position, Schedule, held_out_score_fn, stacked
+from tempernet.annealing.annealer import Annealer, Position, Schedule, held_out_score_fn, stacked
 from tempernet.config import AnnealSettings
 from tempernet.errors import ConfigError, NumericsError, Stopped
-from tempernet.paths import temperature_path
-from tempernet.prediction import predict, scores
-from tempernet.sampling import starting_weights
+from tempernet.model.prediction import predict, scores
+from tempernet.paths.path import temperature_path
+from tempernet.results import optimise as optimised
+from tempernet.results.anneal import schedule_of
 from tempernet.store import RunFolder
 from tempernet.tasks.base import Progress, Task, state_arrays, state_from
 from tempernet.tasks.optimise import free_engine
 from tempernet.tasks.problem import Problem, make_engine, make_minimiser, make_tuning
+from tempernet.tempering.sampling import starting_weights
 
 
 class Baseline(NamedTuple):
@@ -37,7 +39,9 @@ class Anneal(Task):
 
     position: Position
 
-    def __init__(self, settings: AnnealSettings, problem: Problem, folder: RunFolder, *watchers: Any) -> None:
+    def __init__(
+        self, settings: AnnealSettings, problem: Problem, folder: RunFolder, *watchers: Any
+    ) -> None:
         super().__init__(settings, problem, folder, *watchers)
         self.settings = settings
         self.schedule = Schedule(**schedule_of(settings))
@@ -53,7 +57,9 @@ class Anneal(Task):
         if not self.restored():
             self.note_start()
             self.show("tune")
-            weights = starting_weights(self.engine, self.settings.start.weights, make_minimiser(self.settings))
+            weights = starting_weights(
+                self.engine, self.settings.start.weights, make_minimiser(self.settings)
+            )
             self.position = self.annealer.start(weights)
             self.checkpoint()
         began = time.monotonic(), self.position.round
@@ -85,7 +91,9 @@ class Anneal(Task):
         self.records.append("rounds", {**facts, "energy": record.phi[:, 0, 0], **row})
         if score is not None:
             held_out = {"validation_loss": score.loss, "validation_accuracy": score.accuracy}
-            self.records.append("scores", {"round": position.round, "temperature": temperature, **held_out})
+            self.records.append(
+                "scores", {"round": position.round, "temperature": temperature, **held_out}
+            )
         if annealer.where(position)[0] > step:
             self._log_temperature(temperature)
 
@@ -98,10 +106,14 @@ class Anneal(Task):
         )
 
     def _look_at_test(self) -> None:
-        """Keep what the cooling went back to, and score it on the test set beside plain optimisation."""
+        """Keep what the cooling went back to, and score it on the test set beside plain
+        optimisation.
+        """
         position, network, data = self.position, self.problem.network, self.problem.data
         if position.course.best is None:
-            raise NumericsError("no validation loss was a number at any temperature: check the validation data")
+            raise NumericsError(
+                "no validation loss was a number at any temperature: check the validation data"
+            )
         self.checkpoint()
         optimised = _baseline(self.settings, self.problem) or self._optimised()
         self.show("score")
@@ -111,11 +123,15 @@ class Anneal(Task):
         ensemble = predict(network, members, data.test.x).score(data.test.y)
         single = scores(network, members, data.test)
         shape = (self.schedule.draws, self.engine.copies)
-        self.records.append("chosen", {f"leaf{i}": leaf for i, leaf in enumerate(jax.tree.leaves(position.chosen))})
+        self.records.append(
+            "chosen", {f"leaf{i}": leaf for i, leaf in enumerate(jax.tree.leaves(position.chosen))}
+        )
         for draw, weights in enumerate(position.ensemble):
             # As a sweep keeps them: (copies, temperatures, ...).
             row = {f"leaf{i}": leaf[:, None] for i, leaf in enumerate(jax.tree.leaves(weights))}
-            self.kept.append("weights", {"round": draw, "temperatures": np.array([temperature]), **row})
+            self.kept.append(
+                "weights", {"round": draw, "temperatures": np.array([temperature]), **row}
+            )
         self.records.append(
             "test",
             {f"chosen_{name}": value[0] for name, value in chosen._asdict().items()}
@@ -128,11 +144,17 @@ class Anneal(Task):
         """As many optimised networks as there are replicas, on the test set."""
         self.show("optimise")
         # With the tile of the cooling: a tile measured anew could change the order of additions.
-        engine = free_engine(self.settings, self.problem, self.engine.copies, self.engine.layout.tile)
+        engine = free_engine(
+            self.settings, self.problem, self.engine.copies, self.engine.layout.tile
+        )
         found = engine.minimise(engine.init_weights(), make_minimiser(self.settings))
         self.wait(found)
-        scored = scores(self.problem.network, jax.device_get(found.point.weights), self.problem.data.test)
-        return Baseline(np.asarray(scored.loss), np.asarray(scored.accuracy), np.asarray(found.reached))
+        scored = scores(
+            self.problem.network, jax.device_get(found.point.weights), self.problem.data.test
+        )
+        return Baseline(
+            np.asarray(scored.loss), np.asarray(scored.accuracy), np.asarray(found.reached)
+        )
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The position."""
@@ -144,19 +166,25 @@ class Anneal(Task):
 
     def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
         """Go back to a round."""
-        self.position = self.annealer.restored(state_from(self.engine, arrays, int(meta["round"])), arrays)
+        self.position = self.annealer.restored(
+            state_from(self.engine, arrays, int(meta["round"])), arrays
+        )
 
     def _report(self, began: float, first: int) -> None:
         done, total = self.position.round, self.schedule.num * self.schedule.length
         rate = (done - first) / max(time.monotonic() - began, 1e-9)
         step, _ = self.annealer.where(self.position)
         temperature = float(self.schedule.temperatures[min(step, self.schedule.num - 1)])
-        progress = Progress("cool", done, total, rate, (total - done) / rate, detail=f"T = {temperature:.3g}")
+        progress = Progress(
+            "cool", done, total, rate, (total - done) / rate, detail=f"T = {temperature:.3g}"
+        )
         self.tell(progress)
 
 
 def check_comparable(settings: AnnealSettings, problem: Problem) -> None:
-    """There must be validation examples to stop by, and a run to compare with must be of the same data and network."""
+    """There must be validation examples to stop by, and a run to compare with must be of the same
+    data and network.
+    """
     if problem.validation is None:
         raise ConfigError(
             f"annealing needs validation examples to stop by, and {problem.data.name} leaves none: "
@@ -166,17 +194,25 @@ def check_comparable(settings: AnnealSettings, problem: Problem) -> None:
 
 
 def _baseline(settings: AnnealSettings, problem: Problem) -> Baseline | None:
-    """Those kept by the optimise run that the settings name, which must be of the same data and network."""
+    """Those kept by the optimise run that the settings name, which must be of the same data and
+    network.
+    """
     if not settings.cooling.optimised:
         return None
     path = Path(settings.cooling.optimised)
     found = optimised.load(path)
     if found.provenance["data"]["sha256"] != problem.data.sha256:
-        raise ConfigError(f"cooling.optimised = {path} has other data: run `tempernet optimise` with the same [data]")
+        raise ConfigError(
+            f"cooling.optimised = {path} has other data: run `tempernet optimise` with the same [data]"
+        )
     if found.settings.network != settings.network:
         raise ConfigError(
             f"cooling.optimised = {path} is of the network {found.settings.network.name}, this run of "
             f"{settings.network.name}: give a run of the same network"
         )
     kept: Any = found.kept
-    return Baseline(kept["test_loss"], kept["test_accuracy"], kept["energy"] <= found.settings.optimise.tolerance)
+    return Baseline(
+        kept["test_loss"],
+        kept["test_accuracy"],
+        kept["energy"] <= found.settings.optimise.tolerance,
+    )

@@ -1,6 +1,8 @@
-"""What every task does besides its own work: its folder, progress, stopping, checkpoints, and going on from one.
+"""What every task does besides its own work: its folder, progress, stopping, checkpoints, and going
+on from one.
 
-Everything between two checkpoints is a function of the first, so a run that was killed goes on as if it had not been.
+Everything between two checkpoints is a function of the first, so a run that was killed goes on as
+if it had not been.
 """
 
 from __future__ import annotations
@@ -22,15 +24,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from tempernet.config import TaskSettings
-from tempernet.engine import Engine
 from tempernet.errors import Stopped, StoreError
-from tempernet.integrator import Point
-from tempernet.rounds import State
+from tempernet.kernels.integrator import Point
+from tempernet.model.target import uninformed_loss
 from tempernet.store import RunFolder
 from tempernet.store.checkpoints import Checkpoint
 from tempernet.store.folder import CONFIG, PROVENANCE, STATUS, is_run
-from tempernet.target import uninformed_loss
 from tempernet.tasks.problem import Problem, model_hash
+from tempernet.tempering.engine import Engine
+from tempernet.tempering.rounds import State
 
 STATUS_SECONDS = 2.0
 
@@ -57,8 +59,8 @@ ReportFn = Callable[[Progress], None]
 class Task(ABC):
     """A task in a run folder; `run` goes from where the folder is to the end.
 
-    A task says what a checkpoint of it holds (`arrays`, `meta`), takes one back (`restore`), and calls `checkpoint`
-    and `checkpoint_if_due` where its records agree with them.
+    A task says what a checkpoint of it holds (`arrays`, `meta`), takes one back (`restore`), and
+    calls `checkpoint` and `checkpoint_if_due` where its records agree with them.
     """
 
     def __init__(
@@ -108,9 +110,13 @@ class Task(ABC):
 
     def note_start(self) -> None:
         """Write the settings and where the run comes from."""
-        self.folder.write_json(PROVENANCE, provenance(self.base_settings, self.problem, self.engine))
+        self.folder.write_json(
+            PROVENANCE, provenance(self.base_settings, self.problem, self.engine)
+        )
         self.folder.write_settings(self.base_settings)
-        self.folder.log.append(f"started, {self.engine.num_replicas} replicas, protocol {self.base_settings.protocol}")
+        self.folder.log.append(
+            f"started, {self.engine.num_replicas} replicas, protocol {self.base_settings.protocol}"
+        )
 
     def note_start_once(self) -> None:
         """For a task that works before its first checkpoint: a start that was noted already stays."""
@@ -118,7 +124,9 @@ class Task(ABC):
             self.note_start()
 
     def restored(self) -> bool:
-        """Go back to the newest whole checkpoint, with the records cut to it; False for a folder without one."""
+        """Go back to the newest whole checkpoint, with the records cut to it; False for a folder
+        without one.
+        """
         found, problems = self.folder.checkpoints.latest()
         self._mend_log(found)
         if found is None:
@@ -126,10 +134,14 @@ class Task(ABC):
                 raise StoreError(f"no checkpoint of {self.folder.path} can be used: {problems[0]}")
             if self.records.series or self.kept.series:
                 # A task makes a checkpoint before its first records.
-                raise StoreError(f"{self.folder.path} has records but no checkpoint; put it back, or begin a new run")
+                raise StoreError(
+                    f"{self.folder.path} has records but no checkpoint; put it back, or begin a new run"
+                )
             return False
         for problem in problems:
-            self.warn(f"{problem}; going back to the checkpoint before, at round {found.meta['round']}")
+            self.warn(
+                f"{problem}; going back to the checkpoint before, at round {found.meta['round']}"
+            )
         damaged = [*self.folder.outdated(found), *self.records.verify(), *self.kept.verify()]
         if damaged:
             raise StoreError(
@@ -142,7 +154,9 @@ class Task(ABC):
         return True
 
     def checkpoint(self) -> None:
-        """First the records, then the manifest, then the checkpoint, which says how long the log must be."""
+        """First the records, then the manifest, then the checkpoint, which says how long the log
+        must be.
+        """
         self.records.flush()
         self.kept.flush()
         meta = self.meta() | {
@@ -172,7 +186,9 @@ class Task(ABC):
         self.checkpoint()
 
     def wait(self, *results: Any) -> None:
-        """Until the devices are done, or someone asks to stop; a signal is not seen while waiting inside JAX."""
+        """Until the devices are done, or someone asks to stop; a signal is not seen while waiting
+        inside JAX.
+        """
         began = time.monotonic()
         leaves: list[Any] = jax.tree.leaves(results)
         while True:
@@ -196,12 +212,18 @@ class Task(ABC):
         """Report, and write the status now and then."""
         self.report_fn(progress)
         now = time.monotonic()
-        if (always or now - self._status_at > STATUS_SECONDS) and (self.folder.path / CONFIG).exists():
-            self.folder.write_json(STATUS, {**vars(progress), "warnings": self.warnings, "time": time.time()})
+        if (always or now - self._status_at > STATUS_SECONDS) and (
+            self.folder.path / CONFIG
+        ).exists():
+            self.folder.write_json(
+                STATUS, {**vars(progress), "warnings": self.warnings, "time": time.time()}
+            )
             self._status_at = now
 
     def _mend_log(self, found: Checkpoint | None) -> None:
-        """A damaged log is set aside and a new one begun: nothing is worked out from it, and the run can go on."""
+        """A damaged log is set aside and a new one begun: nothing is worked out from it, and the
+        run can go on.
+        """
         wanted = found.log_lines if found else 0
         for problem in self.folder.log.problems(wanted):
             aside = self.folder.log.begin_anew(after=wanted)
@@ -223,7 +245,9 @@ class Task(ABC):
         changed = [name for name in ("versions", "platform", "devices") if noted[name] != now[name]]
         facts = {name: now[name] for name in ("command", "versions", "platform", "devices")}
         restart = {"round": at_round, "time": time.time(), "bitwise": not changed, **facts}
-        self.folder.write_json(PROVENANCE, {**noted, "restarts": [*noted.get("restarts", []), restart]})
+        self.folder.write_json(
+            PROVENANCE, {**noted, "restarts": [*noted.get("restarts", []), restart]}
+        )
         self.folder.log.append(f"resumed at round {at_round}")
         if changed:
             self.warn(
@@ -285,7 +309,9 @@ def provenance(settings: TaskSettings, problem: Problem, engine: Engine) -> dict
 
 
 def _give_back_memory() -> None:
-    """Let glibc return freed memory, which compilation and growing records leave in pieces: 150 MB, and no growth."""
+    """Let glibc return freed memory, which compilation and growing records leave in pieces: 150 MB,
+    and no growth.
+    """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:
         trim(0)
@@ -294,13 +320,17 @@ def _give_back_memory() -> None:
 def _train_hash(problem: Problem) -> str:
     """Names the training examples as the energy reads them, whatever is held out."""
     train = problem.data.train
-    return hashlib.sha256(np.ascontiguousarray(train.x).tobytes() + np.ascontiguousarray(train.y).tobytes()).hexdigest()
+    return hashlib.sha256(
+        np.ascontiguousarray(train.x).tobytes() + np.ascontiguousarray(train.y).tobytes()
+    ).hexdigest()
 
 
 def _git_revision() -> str | None:
     """The revision of the project that the command runs in, if there is one."""
     try:
-        found = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=False)
+        found = subprocess.run(
+            ["git", "rev-parse", "HEAD"], capture_output=True, text=True, timeout=10, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return None
     return found.stdout.strip() or None if found.returncode == 0 else None

@@ -1,4 +1,6 @@
-"""Evidences in run folders: by the temperature path, by a bridge with exchange, and by the paper's sequence."""
+"""Evidences in run folders: by the temperature path, by a bridge with exchange, and by the paper's
+sequence.
+"""
 
 from __future__ import annotations
 
@@ -9,42 +11,52 @@ from typing import Any
 import jax
 import numpy as np
 
-from tempernet import paths
-from tempernet.adaptation import Adaptation
 from tempernet.config import EvidenceSettings
-from tempernet.engine import Engine
 from tempernet.errors import NumericsError, Stopped
-from tempernet.evidence import Quadratic
-from tempernet.model_evidence import first_betas, first_temperatures
-from tempernet.networks import Weights
-from tempernet.paths import Centre
-from tempernet.rounds import State
+from tempernet.evidence.estimators import Quadratic
+from tempernet.evidence.log_evidence import first_betas, first_temperatures
+from tempernet.model.networks import Weights
+from tempernet.paths import path as paths
+from tempernet.paths.path import Centre
 from tempernet.store import RunFolder
 from tempernet.store.folder import QUADRATIC
 from tempernet.tasks.base import Progress, Task, state_arrays, state_from
 from tempernet.tasks.ladder import LadderTask
 from tempernet.tasks.problem import Problem, make_engine, make_tuning
 from tempernet.tasks.quadratic_fit import QuadraticFit, as_device
+from tempernet.tempering.adaptation import Adaptation
+from tempernet.tempering.engine import Engine
+from tempernet.tempering.rounds import State
 
 
 def evidence_task(settings: EvidenceSettings, *rest: Any) -> Task:
     """The task that works out an evidence by the method that the settings name."""
     if settings.path.method == "temperature":
         return TemperatureEvidence(settings, *rest)
-    return PaperBridge(settings, *rest) if settings.protocol == "paper" else BridgeEvidence(settings, *rest)
+    return (
+        PaperBridge(settings, *rest)
+        if settings.protocol == "paper"
+        else BridgeEvidence(settings, *rest)
+    )
 
 
 class TemperatureEvidence(LadderTask):
-    """Temperatures from 1 or below to infinity. No mode is assumed, and the hottest rung's samples are exact draws."""
+    """Temperatures from 1 or below to infinity. No mode is assumed, and the hottest rung's samples
+    are exact draws.
+    """
 
-    def __init__(self, settings: EvidenceSettings, problem: Problem, folder: RunFolder, *watchers: Any) -> None:
+    def __init__(
+        self, settings: EvidenceSettings, problem: Problem, folder: RunFolder, *watchers: Any
+    ) -> None:
         super().__init__(settings, problem, folder, *watchers)
         self.settings = settings
 
     def make_engine(self, tile: int | None) -> Engine:
         """The engine on the temperatures that the run begins with."""
         wanted = self.settings.path
-        path = first_temperatures(self.problem.target, wanted.num, wanted.coldest, self.settings.run.seed)
+        path = first_temperatures(
+            self.problem.target, wanted.num, wanted.coldest, self.settings.run.seed
+        )
         return make_engine(self.settings, self.problem, path, tile)
 
     @property
@@ -54,11 +66,15 @@ class TemperatureEvidence(LadderTask):
 
 
 class BridgeEvidence(LadderTask):
-    """All lambdas at once, with exchange and reflecting walls; samples at lambda = 1 are exact draws."""
+    """All lambdas at once, with exchange and reflecting walls; samples at lambda = 1 are exact
+    draws.
+    """
 
     centre: Centre
 
-    def __init__(self, settings: EvidenceSettings, problem: Problem, folder: RunFolder, *watchers: Any) -> None:
+    def __init__(
+        self, settings: EvidenceSettings, problem: Problem, folder: RunFolder, *watchers: Any
+    ) -> None:
         super().__init__(settings, problem, folder, *watchers)
         self.settings = settings
 
@@ -67,7 +83,9 @@ class BridgeEvidence(LadderTask):
         self.show("initialise")
         path, bridge = paths.temperature_path([1.0]), self.settings.bridge
         replicas = self.settings.run.copies * self.settings.path.num
-        self.engine = make_engine(self.settings, self.problem, path, self.begun_tile(), copies=replicas)
+        self.engine = make_engine(
+            self.settings, self.problem, path, self.begun_tile(), copies=replicas
+        )
         self.note_start_once()
         fit = QuadraticFit(self, self.engine, bridge.fit_burn_in, bridge.fit_rounds, apart=False)
         self.centre = fit.run()
@@ -76,7 +94,9 @@ class BridgeEvidence(LadderTask):
 
     def make_engine(self, tile: int | None) -> Engine:
         """The engine on the lambdas that the run begins with."""
-        lambdas = 1 - first_betas(self.problem.target, self.settings.path.num, self.settings.run.seed)
+        lambdas = 1 - first_betas(
+            self.problem.target, self.settings.path.num, self.settings.run.seed
+        )
         path = paths.bridge_path(lambdas, as_device(self.centre), self.quadratic.draw)
         return make_engine(self.settings, self.problem, path, tile)
 
@@ -87,12 +107,17 @@ class BridgeEvidence(LadderTask):
 
     def _note_quadratic(self) -> None:
         """Its integral and J(w0): the samples know nothing of either."""
-        said = {"log_integral": [self.quadratic.log_integral], "centre_energy": [float(self.centre.energy)]}
+        said = {
+            "log_integral": [self.quadratic.log_integral],
+            "centre_energy": [float(self.centre.energy)],
+        }
         self.folder.write_json(QUADRATIC, said)
 
 
 class PaperBridge(Task):
-    """Sec. 4.3.1 as printed: independent copies, each with its own w0 and k, go through the lambdas in sequence."""
+    """Sec. 4.3.1 as printed: independent copies, each with its own w0 and k, go through the lambdas
+    in sequence.
+    """
 
     state: State
     centre: Centre
@@ -100,7 +125,9 @@ class PaperBridge(Task):
     tuned: int
     """The rung that the step size was last adjusted at."""
 
-    def __init__(self, settings: EvidenceSettings, problem: Problem, folder: RunFolder, *watchers: Any) -> None:
+    def __init__(
+        self, settings: EvidenceSettings, problem: Problem, folder: RunFolder, *watchers: Any
+    ) -> None:
         super().__init__(settings, problem, folder, *watchers)
         self.settings = settings
         self.lambdas = np.linspace(0.0, 1.0, settings.path.num)
@@ -113,7 +140,9 @@ class PaperBridge(Task):
         self.show("initialise")
         bridge = self.settings.bridge
         at_one = paths.temperature_path([1.0])
-        self.engine = make_engine(self.settings, self.problem, at_one, self.begun_tile(), walls="none")
+        self.engine = make_engine(
+            self.settings, self.problem, at_one, self.begun_tile(), walls="none"
+        )
         self.note_start_once()
         fit = QuadraticFit(self, self.engine, bridge.fit_burn_in, bridge.fit_rounds, apart=True)
         self.centre = fit.run()
@@ -177,7 +206,9 @@ class PaperBridge(Task):
             return jax.tree.map(lambda leaf: leaf[copy], tree)
 
         integrals = [
-            Quadratic(of_copy(self.centre.weights, c), of_copy(self.centre.stiffness, c), prior).log_integral
+            Quadratic(
+                of_copy(self.centre.weights, c), of_copy(self.centre.stiffness, c), prior
+            ).log_integral
             for c in range(self.settings.run.copies)
         ]
         said = {"log_integral": integrals, "centre_energy": [float(e) for e in self.centre.energy]}

@@ -1,7 +1,8 @@
-"""Sampling a path of rungs: initialise, minimise, tune, burn in, sample; a round at a time, all of it recorded.
+"""Sampling a path of rungs: initialise, minimise, tune, burn in, sample; a round at a time, all of
+it recorded.
 
-The default protocol finds step sizes and rungs on the way, in stages (see `adaptation`). The paper's instead tunes by
-extra trajectories, at the start and at the end of burn-in.
+The default protocol finds step sizes and rungs on the way, in stages (see `adaptation`). The
+paper's instead tunes by extra trajectories, at the start and at the end of burn-in.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from typing import Any
 import jax
 import numpy as np
 
-from tempernet.adaptation import Adaptation, is_measured, stage_ends
 from tempernet.config import LadderSettings
-from tempernet.engine import Engine
+from tempernet.diagnostics.flow import Flow
 from tempernet.errors import ConfigError, NumericsError, Stopped
-from tempernet.flow import Flow
-from tempernet.ladders import place
-from tempernet.networks import Weights
-from tempernet.population import Cooling, Population, barrier, step_sizes_at, weights_at
-from tempernet.rounds import Record, State
-from tempernet.sampling import starting_weights
+from tempernet.model.networks import Weights
+from tempernet.paths.ladders import place
 from tempernet.store import RunFolder
 from tempernet.tasks.base import Progress, Task, state_arrays, state_from
 from tempernet.tasks.problem import Problem, make_minimiser, make_tuning
+from tempernet.tempering.adaptation import Adaptation, is_measured, stage_ends
+from tempernet.tempering.engine import Engine
+from tempernet.tempering.population import Cooling, Population, barrier, step_sizes_at, weights_at
+from tempernet.tempering.rounds import Record, State
+from tempernet.tempering.sampling import starting_weights
 
 COOL, BURN_IN, SAMPLE = "cool", "burn-in", "sample"
 STUCK_ROUNDS = 50
@@ -36,7 +37,9 @@ STUCK_ROUNDS = 50
 class LadderTask(Task):
     """A path of rungs in a run folder."""
 
-    def __init__(self, settings: LadderSettings, problem: Problem, folder: RunFolder, *watchers: Any) -> None:
+    def __init__(
+        self, settings: LadderSettings, problem: Problem, folder: RunFolder, *watchers: Any
+    ) -> None:
         super().__init__(settings, problem, folder, *watchers)
         self.ladder_settings = settings
         self.tuning = make_tuning(settings)
@@ -129,7 +132,9 @@ class LadderTask(Task):
         self.finish()
 
     def _cool(self) -> None:
-        """Down to the coldest rung; then the rungs, their step sizes and their first replicas are those found."""
+        """Down to the coldest rung; then the rungs, their step sizes and their first replicas are
+        those found.
+        """
         cooling, adaptation = self.cooling, self.adaptation
         assert cooling is not None and self.population is not None
         while not cooling.finished(self.population):
@@ -151,18 +156,24 @@ class LadderTask(Task):
         if self.ladder_settings.moves_rungs:
             path = path.moved(place(found, path.num_rungs))
         adaptation.path, adaptation.step_sizes = path, step_sizes_at(self.population, path)
-        self.state = self.engine.start(weights_at(self.population, path, self.engine.target.prior.like))
+        self.state = self.engine.start(
+            weights_at(self.population, path, self.engine.target.prior.like)
+        )
         self.population = None
 
     def _begin_stage(self) -> None:
-        """Between two stages of burn-in, or before the samples: fix the step sizes found, move adaptive rungs."""
+        """Between two stages of burn-in, or before the samples: fix the step sizes found, move
+        adaptive rungs.
+        """
         last = self.round >= self.burn_in
         adaptation, largest = self.adaptation, self.engine.largest_step
         measured = adaptation.measured
         if self.round > 0 and self.tunes_on_the_way:
             adaptation.settle(largest)
             rates = measured.mean_acceptance
-            self.folder.log.append(f"round {self.round}: acceptance was {rates.min():.2f} to {rates.max():.2f}")
+            self.folder.log.append(
+                f"round {self.round}: acceptance was {rates.min():.2f} to {rates.max():.2f}"
+            )
         else:
             self._tune(last)
         if self.ladder_settings.moves_rungs and measured.rounds > 0 and not last:
@@ -190,7 +201,8 @@ class LadderTask(Task):
             # A first guess: it will be improved during burn-in, or tuned again at its end.
             moved = self.adaptation.guess(self.engine, self.state, self.tuning)
         if self.tunes_on_the_way:
-            # Tuning's trajectories are so much more burn-in; in the paper they are no part of the simulation.
+            # Tuning's trajectories are so much more burn-in; in the paper they are no part of the
+            # simulation.
             self.state = moved
 
     def _one_round(self) -> None:
@@ -247,35 +259,60 @@ class LadderTask(Task):
             )
 
     def _watch_stuck(self, record: Record) -> None:
-        """Warn of replicas that have long accepted nothing, and stop if that is all of them: no samples are better."""
+        """Warn of replicas that have long accepted nothing, and stop if that is all of them: no
+        samples are better.
+        """
         rejected = np.asarray(record.info.accepted) == 0
         before = np.take_along_axis(self.still, np.asarray(record.replica), axis=1)
-        np.put_along_axis(self.still, np.asarray(record.replica), np.where(rejected, before + 1, 0), axis=1)
+        np.put_along_axis(
+            self.still, np.asarray(record.replica), np.where(rejected, before + 1, 0), axis=1
+        )
         longest = self.still.min() if self.still.min() >= STUCK_ROUNDS else self.still.max()
         if longest < STUCK_ROUNDS or longest % STUCK_ROUNDS:
             return
-        copy, rung = (int(i) for i in np.unravel_index(int(np.argmax(np.where(rejected, before, -1))), rejected.shape))
+        copy, rung = (
+            int(i)
+            for i in np.unravel_index(
+                int(np.argmax(np.where(rejected, before, -1))), rejected.shape
+            )
+        )
         cause = _cause(record, copy, rung, self.engine.dynamics.num_trajectories)
         where = self._where(copy, rung)
         if self.still.min() >= STUCK_ROUNDS:
-            raise NumericsError(f"no replica has accepted a trajectory for {longest} rounds; {where}: {cause}")
+            raise NumericsError(
+                f"no replica has accepted a trajectory for {longest} rounds; {where}: {cause}"
+            )
         number = int((self.still >= STUCK_ROUNDS).sum())
-        self.warn(f"{number} replicas have accepted nothing for {STUCK_ROUNDS} rounds or more; {where}: {cause}")
+        self.warn(
+            f"{number} replicas have accepted nothing for {STUCK_ROUNDS} rounds or more; {where}: {cause}"
+        )
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The position."""
         own = {"still": self.still}
         if self.population is not None:
             own |= self.population.arrays()
-        return state_arrays(self.engine, self.state) | self.adaptation.arrays() | self.flow.arrays() | own
+        return (
+            state_arrays(self.engine, self.state)
+            | self.adaptation.arrays()
+            | self.flow.arrays()
+            | own
+        )
 
     def meta(self) -> dict[str, Any]:
         """How far the run is."""
         cooling = self.population is not None
-        return {"round": self.round, "burn_in": self.burn_in, "begun_stage": self.begun_stage, "cooling": cooling}
+        return {
+            "round": self.round,
+            "burn_in": self.burn_in,
+            "begun_stage": self.begun_stage,
+            "cooling": cooling,
+        }
 
     def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
-        """Go back to a position, with samples turned into burn-in if the settings now ask for more of it."""
+        """Go back to a position, with samples turned into burn-in if the settings now ask for more
+        of it.
+        """
         self.state = state_from(self.engine, arrays, int(meta["round"]))
         if meta.get("cooling"):
             self.population = Population.restored(self.state, arrays)
@@ -285,7 +322,9 @@ class LadderTask(Task):
         self.begun_stage = bool(meta["begun_stage"])
         before = int(meta["burn_in"])
         if self.burn_in < before:
-            raise ConfigError(f"run.burn_in can only grow when a run goes on, from {before}, got {self.burn_in}")
+            raise ConfigError(
+                f"run.burn_in can only grow when a run goes on, from {before}, got {self.burn_in}"
+            )
         if self.burn_in > before:
             self.forget_samples()
             self.flow = Flow(self.engine.copies, self.engine.num_rungs)
@@ -313,7 +352,9 @@ class LadderTask(Task):
             total=self.total - self.burn_in if sampling else self.burn_in,
             rounds_per_second=rate,
             seconds_left=(self.total - done) / rate,
-            worst_acceptance=float(measured.mean_acceptance.min()) if measured.rounds else float("nan"),
+            worst_acceptance=float(measured.mean_acceptance.min())
+            if measured.rounds
+            else float("nan"),
             worst_swap=float(np.min(measured.swap_rate)) if tried else float("nan"),
             round_trips=int(self.flow.round_trips.sum()),
         )
@@ -323,7 +364,9 @@ class LadderTask(Task):
 
 def _cause(record: Record, copy: int, rung: int, trajectories: int) -> str:
     """What is known about why the trajectories of a round were rejected."""
-    walls, nonfinite = (int(counts[copy, rung]) for counts in (record.info.wall_rejections, record.info.nonfinite))
+    walls, nonfinite = (
+        int(counts[copy, rung]) for counts in (record.info.wall_rejections, record.info.nonfinite)
+    )
     if nonfinite:
         return f"{nonfinite} of {trajectories} trajectories ended in an energy that is not finite"
     if walls:

@@ -1,4 +1,5 @@
-"""Standard optimisation (Sec. 3.4): starts in batches, each checkpointed, until enough have E = 0 or none are left.
+"""Standard optimisation (Sec. 3.4): starts in batches, each checkpointed, until enough have E = 0
+or none are left.
 
 Nothing but the initialisation and E shapes the result: there is no prior and there are no walls.
 """
@@ -13,17 +14,17 @@ import jax
 import numpy as np
 
 from tempernet.config import OptimiseSettings, TaskSettings
-from tempernet.engine import Engine
 from tempernet.errors import NumericsError, Stopped
-from tempernet.minimise import Minimiser
-from tempernet.optimisation import Pool, enough, widest
-from tempernet.paths import temperature_path
-from tempernet.prediction import scores
-from tempernet.priors import Gaussian
+from tempernet.model.prediction import scores
+from tempernet.model.priors import Gaussian
+from tempernet.model.target import Target
+from tempernet.optimise.minimise import Minimiser
+from tempernet.optimise.pool import Pool, enough, widest
+from tempernet.paths.path import temperature_path
 from tempernet.store import RunFolder
-from tempernet.target import Target
 from tempernet.tasks.base import Progress, Task
 from tempernet.tasks.problem import Problem
+from tempernet.tempering.engine import Engine
 
 
 class Optimise(Task):
@@ -34,16 +35,22 @@ class Optimise(Task):
     started: int
     reached: int
 
-    def __init__(self, settings: OptimiseSettings, problem: Problem, folder: RunFolder, *watchers: Any) -> None:
+    def __init__(
+        self, settings: OptimiseSettings, problem: Problem, folder: RunFolder, *watchers: Any
+    ) -> None:
         super().__init__(settings, problem, folder, *watchers)
         self.settings = settings
         wanted = settings.optimise
-        self.minimiser = Minimiser(wanted.minimiser, wanted.time_step, wanted.max_gradients, wanted.tolerance)
+        self.minimiser = Minimiser(
+            wanted.minimiser, wanted.time_step, wanted.max_gradients, wanted.tolerance
+        )
 
     def run(self) -> None:
         """From where the folder is to the end."""
         self.show("initialise")
-        self.engine = free_engine(self.settings, self.problem, self.settings.run.copies, self.begun_tile())
+        self.engine = free_engine(
+            self.settings, self.problem, self.settings.run.copies, self.begun_tile()
+        )
         self.pool, self.started, self.reached = None, 0, 0
         if not self.restored():
             self.note_start()
@@ -72,7 +79,10 @@ class Optimise(Task):
         self.wait(found)
         new = Pool.of(found, self.started, wanted.starts)
         for i in range(len(new.number)):
-            self.records.append("starts", {name: getattr(new, name)[i] for name in ("energy", "gradients", "reached")})
+            self.records.append(
+                "starts",
+                {name: getattr(new, name)[i] for name in ("energy", "gradients", "reached")},
+            )
         self.pool = (new if self.pool is None else self.pool.joined(new)).best(wanted.keep)
         self.started += len(new.number)
         self.reached += int(new.reached.sum())
@@ -85,7 +95,9 @@ class Optimise(Task):
                 "an optimised energy is not finite: check the data, or take a smaller optimise.time_step"
             )
         self.show("score")
-        train, test = (scores(network, pool.weights, examples) for examples in (data.train, data.test))
+        train, test = (
+            scores(network, pool.weights, examples) for examples in (data.train, data.test)
+        )
         columns: dict[str, Any] = {
             "number": pool.number,
             "energy": pool.energy,
@@ -101,7 +113,9 @@ class Optimise(Task):
             self.records.append("kept", {name: column[i] for name, column in columns.items()})
             # As a sweep keeps them, (copies, temperatures, ...): optimisation is T = 0.
             row = {f"leaf{j}": leaf[i][None, None] for j, leaf in enumerate(leaves)}
-            self.kept.append("weights", {"round": pool.number[i], "temperatures": np.zeros(1), **row})
+            self.kept.append(
+                "weights", {"round": pool.number[i], "temperatures": np.zeros(1), **row}
+            )
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The best so far."""
@@ -125,15 +139,23 @@ class Optimise(Task):
         wanted = self.settings.optimise
         rate = (self.started - first) / max(time.monotonic() - began, 1e-9)
         # So many starts more, if they go on to succeed as they did.
-        missing = (wanted.keep - self.reached) * self.started / self.reached if self.reached else np.inf
+        missing = (
+            (wanted.keep - self.reached) * self.started / self.reached if self.reached else np.inf
+        )
         left = max(0.0, min(missing, wanted.starts - self.started)) / rate
         done = min(self.reached, wanted.keep)
-        self.tell(Progress("optimise", done, wanted.keep, seconds_left=left, detail=f"of {self.started} starts"))
+        self.tell(
+            Progress(
+                "optimise", done, wanted.keep, seconds_left=left, detail=f"of {self.started} starts"
+            )
+        )
 
 
 def free_engine(settings: TaskSettings, problem: Problem, copies: int, tile: int | None) -> Engine:
     """An engine of `copies` starts without walls: of the Gaussian prior only the shapes are used."""
-    target = Target.classifier(problem.network, problem.data.train, Gaussian.for_network(problem.network))
+    target = Target.classifier(
+        problem.network, problem.data.train, Gaussian.for_network(problem.network)
+    )
     return Engine(
         target,
         temperature_path([1.0]),

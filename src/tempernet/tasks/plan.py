@@ -1,4 +1,6 @@
-"""What a run will take: replicas, gradients, memory, disk and time, the time by measuring a few steps here."""
+"""What a run will take: replicas, gradients, memory, disk and time, the time by measuring a few
+steps here.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +11,22 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from tempernet.adaptation import FIRST_TRAJECTORIES
 from tempernet.config import Settings
-from tempernet.engine import Engine
-from tempernet.paths import geometric_temperatures, temperature_path
-from tempernet.population import KEPT
-from tempernet.rounds import State
+from tempernet.paths.path import geometric_temperatures, temperature_path
 from tempernet.tasks.problem import Problem, make_engine, make_problem, make_tuning, temperatures_of
 from tempernet.tasks.sweep import PREDICTIONS, keep_rounds, kept_rungs
-from tempernet.tuning import SETTLED_CHANGES
+from tempernet.tempering.adaptation import FIRST_TRAJECTORIES
+from tempernet.tempering.engine import Engine
+from tempernet.tempering.population import KEPT
+from tempernet.tempering.rounds import State
+from tempernet.tempering.tuning import SETTLED_CHANGES
 
 MEASURE_SECONDS = 1.0
 MEASURED_TILES = 2
 ARRAYS_A_WEIGHT = 14
-"""Copies of all weights alive at once: points, momenta and gradients before and after a round, and a checkpoint."""
+"""Copies of all weights alive at once: points, momenta and gradients before and after a round, and
+a checkpoint.
+"""
 TYPICAL_MINIMISATION = 0.5
 """Of the budget of gradients: the slowest start of a tile decides."""
 COOLING_STEPS = 1.5
@@ -72,11 +76,15 @@ def make_plan(settings: Settings) -> Plan:
     getting_ready = time.perf_counter() - began
     cost = measure(settings, problem, engine.layout.tile, engine.num_replicas)
     steps, run = settings.dynamics.num_steps, settings.run
-    minimise = 0 if settings.start.weights == "prior" else TYPICAL_MINIMISATION * settings.start.max_gradients
-    cooling = cooling_stages(settings, engine) * settings.start.cooling_rounds
-    trajectories = (cooling + run.burn_in + run.rounds) * settings.dynamics.num_trajectories + tuning_trajectories(
-        settings
+    minimise = (
+        0
+        if settings.start.weights == "prior"
+        else TYPICAL_MINIMISATION * settings.start.max_gradients
     )
+    cooling = cooling_stages(settings, engine) * settings.start.cooling_rounds
+    trajectories = (
+        cooling + run.burn_in + run.rounds
+    ) * settings.dynamics.num_trajectories + tuning_trajectories(settings)
     scores = score_gradients(settings, problem)
     gradients = minimise + trajectories * steps + scores
     round_seconds = settings.dynamics.num_trajectories * (steps * cost.gradient + cost.trajectory)
@@ -88,13 +96,17 @@ def make_plan(settings: Settings) -> Plan:
         gradients=gradients,
         memory=memory(settings, problem, engine),
         disk=disk(settings, problem, engine),
-        seconds=getting_ready + PROGRAMS * cost.compiling + gradients * cost.gradient + trajectories * cost.trajectory,
+        seconds=getting_ready
+        + PROGRAMS * cost.compiling
+        + gradients * cost.gradient
+        + trajectories * cost.trajectory,
         seconds_a_round=round_seconds,
     )
 
 
 def measure(settings: Settings, problem: Problem, tile: int, replicas: int) -> Cost:
-    """Time trajectories of two lengths: the difference is the gradients, the rest what each trajectory adds.
+    """Time trajectories of two lengths: the difference is the gradients, the rest what each
+    trajectory adds.
 
     A few tiles on every device are enough: the time of the others is the same.
     """
@@ -112,7 +124,11 @@ def tuning_trajectories(settings: Settings) -> float:
     """Trajectories that tuning takes besides the rounds, if no check has to be repeated."""
     tuning, copies = make_tuning(settings), settings.run.copies
     settling = 3 * SETTLED_CHANGES
-    whole = settling + -(-tuning.search_trajectories // copies) + 2 * -(-tuning.check_trajectories // copies)
+    whole = (
+        settling
+        + -(-tuning.search_trajectories // copies)
+        + 2 * -(-tuning.check_trajectories // copies)
+    )
     first = settling + -(-FIRST_TRAJECTORIES // copies) + 1
     if settings.run.burn_in == 0:
         return whole
@@ -120,21 +136,31 @@ def tuning_trajectories(settings: Settings) -> float:
 
 
 def cooling_stages(settings: Settings, engine: Engine) -> float:
-    """Temperatures that a population stops at on its way to the coldest rung, if replicas start that way."""
+    """Temperatures that a population stops at on its way to the coldest rung, if replicas start
+    that way.
+    """
     return COOLING_STEPS * engine.num_rungs if settings.start.weights == "annealed" else 0.0
 
 
 def score_gradients(settings: Settings, problem: Problem) -> float:
     """The scores in units of a gradient on the training examples."""
     run, data = settings.run, problem.data
-    scored = min(settings.data.scored, len(data.test)) + min(settings.data.scored, len(data.validation))
-    examples = run.rounds // run.score_every * scored + len(keep_rounds(run.rounds, run.keep)) * len(data.test)
+    scored = min(settings.data.scored, len(data.test)) + min(
+        settings.data.scored, len(data.validation)
+    )
+    examples = run.rounds // run.score_every * scored + len(
+        keep_rounds(run.rounds, run.keep)
+    ) * len(data.test)
     return FORWARD * examples / problem.target.num_examples
 
 
 def memory(settings: Settings, problem: Problem, engine: Engine) -> float:
     """Bytes that the process will hold, with Python and JAX."""
-    held = problem.data.train.x.nbytes + problem.data.validation.x.nbytes + 3 * problem.data.test.x.nbytes
+    held = (
+        problem.data.train.x.nbytes
+        + problem.data.validation.x.nbytes
+        + 3 * problem.data.test.x.nbytes
+    )
     weights = ARRAYS_A_WEIGHT * engine.layout.padded * problem.network.num_weights * 4
     activations = engine.layout.mesh.size * engine.layout.tile * problem.target.num_examples * 4
     activations *= 4 * sum(problem.network.sizes[1:])
@@ -165,14 +191,18 @@ def _population_bytes(settings: Settings, problem: Problem, engine: Engine) -> f
     return cooling_stages(settings, engine) * engine.copies * KEPT * problem.network.num_weights * 4
 
 
-def _shortened(settings: Settings, problem: Problem, num_steps: int, tile: int, replicas: int) -> Engine:
+def _shortened(
+    settings: Settings, problem: Problem, num_steps: int, tile: int, replicas: int
+) -> Engine:
     """An engine like the run's with fewer replicas and one trajectory of few steps a round."""
     few = min(replicas, MEASURED_TILES * tile * jax.device_count())
     shape = {
         "dynamics": {"num_steps": num_steps, "num_trajectories": 1},
         "run": {"copies": 1},
     }
-    changed = {name: getattr(settings, name).model_copy(update=update) for name, update in shape.items()}
+    changed = {
+        name: getattr(settings, name).model_copy(update=update) for name, update in shape.items()
+    }
     path = temperature_path(geometric_temperatures(0.1, 10.0, max(2, few)))
     return make_engine(settings.model_copy(update=changed), problem, path, tile)
 
@@ -197,7 +227,10 @@ def rows(plan: Plan, settings: Settings, duration: str) -> list[tuple[str, str]]
         ("network", f"{settings.network.name}, {plan.weights:,} weights"),
         ("training examples", f"{plan.examples:,}"),
         ("replicas", f"{plan.replicas} ({plan.copies} copies of {plan.rungs} temperatures)"),
-        ("rounds", f"{run.burn_in} of burn-in and {run.rounds} that count, {plan.seconds_a_round:.3g} s each"),
+        (
+            "rounds",
+            f"{run.burn_in} of burn-in and {run.rounds} that count, {plan.seconds_a_round:.3g} s each",
+        ),
         ("gradients", f"{plan.gradients:,.0f} of every replica"),
         ("memory", f"{plan.memory / 1e9:.2f} GB"),
         ("disk", f"{plan.disk / 1e6:.0f} MB"),

@@ -8,15 +8,17 @@ from pathlib import Path
 
 import numpy as np
 
-from tempernet import hmc, networks, paths, priors
 from tempernet.config import SamplingSettings, Settings, TaskSettings
 from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz
-from tempernet.engine import Engine
 from tempernet.errors import ConfigError, DataError
-from tempernet.minimise import Minimiser
-from tempernet.networks import MLP, network_by_name
-from tempernet.target import Batch, Target, hold_out
-from tempernet.tuning import Tuning
+from tempernet.kernels import hmc
+from tempernet.model import networks, priors
+from tempernet.model.networks import MLP, network_by_name
+from tempernet.model.target import Batch, Target, hold_out
+from tempernet.optimise.minimise import Minimiser
+from tempernet.paths import path as paths
+from tempernet.tempering.engine import Engine
+from tempernet.tempering.tuning import Tuning
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +71,9 @@ def make_engine(
     copies: int | None = None,
     walls: hmc.Walls | None = None,
 ) -> Engine:
-    """The engine on a path with these settings, but for what is given; measures its tile unless that is given."""
+    """The engine on a path with these settings, but for what is given; measures its tile unless
+    that is given.
+    """
     dynamics = settings.dynamics
     return Engine(
         problem.target,
@@ -143,7 +147,9 @@ def model_hash(network: MLP, settings: TaskSettings) -> str:
 
 
 def part(examples: Examples, number: int, seed: int) -> Examples:
-    """`number` of the examples, chosen by the seed, in their order; all of them if there are no more."""
+    """`number` of the examples, chosen by the seed, in their order; all of them if there are no
+    more.
+    """
     if len(examples) <= number:
         return examples
     chosen = np.sort(np.random.default_rng([seed, 1]).choice(len(examples), number, replace=False))
@@ -158,7 +164,9 @@ def _source(name: str, size: int | None) -> Source:
         return read_idx(path, size)
     if path.suffix == ".npz" or path.is_file():
         return read_npz(path, size)
-    raise DataError(f'data.source must be "mnist16", an npz file or a folder of idx files; there is no {name}')
+    raise DataError(
+        f'data.source must be "mnist16", an npz file or a folder of idx files; there is no {name}'
+    )
 
 
 def _left_over(source: Source, n_train: int | None, indices: np.ndarray | None) -> int:

@@ -1,4 +1,6 @@
-"""The quadratic that a bridge leads to: w0 by minimisation, and the diagonal k from fluctuations around it (Eq. 20)."""
+"""The quadratic that a bridge leads to: w0 by minimisation, and the diagonal k from fluctuations
+around it (Eq. 20).
+"""
 
 from __future__ import annotations
 
@@ -10,15 +12,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tempernet.adaptation import Adaptation
-from tempernet.engine import Engine
 from tempernet.errors import Stopped
-from tempernet.model_evidence import around, stiffness
-from tempernet.networks import Weights
-from tempernet.paths import Centre
-from tempernet.rounds import State
+from tempernet.evidence.log_evidence import around, stiffness
+from tempernet.model.networks import Weights
+from tempernet.paths.path import Centre
 from tempernet.tasks.base import Task, state_arrays, state_from
 from tempernet.tasks.problem import make_minimiser, make_tuning
+from tempernet.tempering.adaptation import Adaptation
+from tempernet.tempering.engine import Engine
+from tempernet.tempering.rounds import State
 
 PHASE = "fit"
 
@@ -26,11 +28,14 @@ PHASE = "fit"
 class QuadraticFit:
     """Fluctuations of many replicas at T = 1 around minima, in the folder `fit` of a task.
 
-    `apart`: every replica has its own w0 and k, as the paper's independent calculations have. Otherwise all share the
-    deepest minimum, every second one starts from a draw of the prior instead, and k is averaged over them.
+    `apart`: every replica has its own w0 and k, as the paper's independent calculations have.
+    Otherwise all share the deepest minimum, every second one starts from a draw of the prior
+    instead, and k is averaged over them.
     """
 
-    def __init__(self, task: Task, engine: Engine, burn_in: int, rounds: int, *, apart: bool) -> None:
+    def __init__(
+        self, task: Task, engine: Engine, burn_in: int, rounds: int, *, apart: bool
+    ) -> None:
         self.task, self.engine, self.apart = task, engine, apart
         self.burn_in, self.total = burn_in, burn_in + rounds
         self.checkpoints = task.folder.fit
@@ -91,8 +96,12 @@ class QuadraticFit:
         state, record = engine.round(self.state, self.adaptation.rungs(engine))
         self.task.wait(state, record)
         if began >= self.burn_in:
-            weights = jax.tree.map(lambda leaf: np.asarray(leaf)[: engine.num_replicas], state.point.weights)
-            self.squares = jax.tree.map(lambda s, w, w0: s + np.square(w - w0), self.squares, weights, self.centre)
+            weights = jax.tree.map(
+                lambda leaf: np.asarray(leaf)[: engine.num_replicas], state.point.weights
+            )
+            self.squares = jax.tree.map(
+                lambda s, w, w0: s + np.square(w - w0), self.squares, weights, self.centre
+            )
         self.state = state
         self.task.show(PHASE, self.round, self.total)
 
@@ -112,7 +121,9 @@ class QuadraticFit:
     def _checkpoint(self) -> None:
         arrays = state_arrays(self.engine, self.state)
         for name, tree in (("centre", self.centre), ("squares", self.squares)):
-            arrays |= {f"{name}{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
+            arrays |= {
+                f"{name}{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))
+            }
         arrays |= {"energy": self.energy, "step_sizes": self.adaptation.step_sizes}
         self.checkpoints.save(arrays, {"round": self.round})
 

@@ -1,0 +1,1 @@
+"""Annealing: replicas that cool side by side, and the rule that stops them."""

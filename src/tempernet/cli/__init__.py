@@ -1,0 +1,1 @@
+"""The `tempernet` command."""

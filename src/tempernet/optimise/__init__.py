@@ -1,0 +1,1 @@
+"""Optimisation: Alg. 3, FIRE, and the best of many starts."""

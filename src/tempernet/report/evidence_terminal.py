@@ -1,0 +1,99 @@
+"""What a person sees of an evidence, and of models compared."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from rich.table import Table
+
+from tempernet.report.formatting import with_error
+from tempernet.report.terminal import console_for_output, grouped_reasons, show_report
+from tempernet.results.comparison import Comparison
+from tempernet.results.evidence import EvidenceResults
+
+
+def show_evidence(results: EvidenceResults, written: list[Path]) -> None:
+    """The estimators side by side, the evidence, and whether to believe it, on standard output."""
+    copies, rounds = results.recorded.samples.phi.shape[:2]
+    length = f"{results.method} path, {copies} copies, {rounds} rounds"
+    show_report(results, length, _estimators(results), statements(results), written)
+
+
+def statements(results: EvidenceResults) -> list[str]:
+    """What the run says, in a few lines."""
+    mean, error = (float(number) for number in results.log_evidence)
+    headline = results.log_integrals[results.headline]
+    barrier = results.barrier
+    lines = [
+        f"log integral over the prior's support: {with_error(headline.value, headline.error)}",
+        f"log prior volume:                      {results.log_volume:.3f}",
+        f"log evidence:                          {with_error(mean, error)} ({results.headline})",
+        f"drift between the halves: {results.drift:+.1f} errors; least overlap {results.overlap.min():.2f}, "
+        f"least swaps {_least(results):.0%}, {results.recorded.round_trips} round trips",
+        f"communication barrier {barrier.total:.1f} asks for about {barrier.rungs_wanted} rungs, there are "
+        f"{results.rungs.num_rungs}",
+        f"verdict: {results.verdict.headline}",
+        *grouped_reasons(results.verdict, results.rungs.values, results.rungs.parameter),
+    ]
+    if not results.verdict.good:
+        lines += [f"  advice: {text}" for text in results.verdict.advice]
+    lines += [f"NOT converged: {text}" for text in results.disagreements]
+    return lines
+
+
+def show_comparison(found: Comparison, written: list[Path]) -> None:
+    """The table of models on standard output."""
+    console = console_for_output()
+    made = _table(
+        "model",
+        "method",
+        "log integral",
+        "log volume",
+        "log evidence",
+        "log Bayes",
+        "probability",
+        "",
+    )
+    for i, model in enumerate(found.models):
+        factor = found.log_bayes_factors[i]
+        headline = model.log_integrals[model.headline]
+        made.add_row(
+            f"{model.settings.network.name} ({model.path.name})",
+            f"{model.method}, {model.settings.protocol}",
+            with_error(headline.value, headline.error),
+            f"{model.log_volume:.3f}",
+            with_error(float(model.log_evidence.mean), float(model.log_evidence.error)),
+            "0" if i == 0 else with_error(float(factor.mean), float(factor.error)),
+            f"{found.probabilities[i]:.3g}",
+            "" if model.trusted else "do not trust",
+        )
+    console.print(made)
+    if written:
+        console.print(
+            "written: " + " ".join(str(path) for path in written), highlight=False, soft_wrap=True
+        )
+
+
+def _estimators(results: EvidenceResults) -> Table:
+    made = _table("estimator", "log evidence", "error", "between copies", "bootstrap")
+    for name, found in results.log_integrals.items():
+        made.add_row(
+            name,
+            f"{found.value - results.log_volume:.2f}",
+            f"{found.error:.2f}",
+            "-" if math.isnan(found.between) else f"{found.between:.2f}",
+            f"{found.bootstrap:.2f}",
+        )
+    return made
+
+
+def _table(*headings: str) -> Table:
+    made = Table(box=None, pad_edge=False, header_style="bold")
+    for i, heading in enumerate(headings):
+        made.add_column(heading, justify="left" if i == 0 or not heading else "right", no_wrap=True)
+    return made
+
+
+def _least(results: EvidenceResults) -> float:
+    return float(results.recorded.swap_rate.min())

@@ -13,9 +13,10 @@ from task import LONG_RUN
 
 from tempernet import config
 from tempernet.report import figures
+from tempernet.report.sweep import document
 from tempernet.results import sweep as results
 from tempernet.store import RunFolder, outcome
-from tempernet.tasks.base import Progress
+from tempernet.tasks.base import Progress, Watch
 from tempernet.tasks.ladder import SAMPLE
 from tempernet.tasks.problem import make_problem
 from tempernet.tasks.sweep import Sweep
@@ -50,12 +51,12 @@ def rate(rounds: int) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as folder:
         sweep = Sweep(
-            settings, make_problem(settings), RunFolder.create(Path(folder) / "run"), note
+            settings, make_problem(settings), RunFolder.create(Path(folder) / "run"), Watch(note)
         )
         sweep.run()
         began = time.perf_counter()
         found = results.load(Path(folder) / "run")
-        outcome.write(found.path, results.document(found), lambda: results.write_netcdf(found))
+        outcome.write(found.path, document(found), lambda: results.write_netcdf(found))
         figures.draw_all(found, Path(folder) / "figures")
         finishing = time.perf_counter() - began
     # The first scores compile; from the second to the last they are as they go on to be.

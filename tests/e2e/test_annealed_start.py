@@ -12,7 +12,7 @@ from tempernet import config
 from tempernet.errors import Stopped
 from tempernet.runs.status import problems
 from tempernet.store import RunFolder
-from tempernet.tasks.base import Progress
+from tempernet.tasks.base import Progress, Watch
 from tempernet.tasks.ladder import COOL
 from tempernet.tasks.problem import make_problem
 from tempernet.tasks.sweep import Sweep
@@ -56,7 +56,7 @@ def go(path: Path, stop_after: int | None = None, kind: str = "adaptive") -> Run
         )
 
     try:
-        Sweep(settings, make_problem(settings), folder, told.append, should_stop).run()
+        Sweep(settings, make_problem(settings), folder, Watch(told.append, should_stop)).run()
     finally:
         folder.unlock()
     return folder

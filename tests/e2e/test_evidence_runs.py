@@ -17,11 +17,13 @@ from typer.testing import CliRunner
 from tempernet import config
 from tempernet.cli import app as cli
 from tempernet.errors import ConfigError, Stopped, StoreError
+from tempernet.report.evidence import document as evidence_document
 from tempernet.results import comparison
 from tempernet.results import evidence as evidence_results
 from tempernet.runs.status import current, problems
 from tempernet.store import RunFolder, outcome
 from tempernet.store.folder import QUADRATIC
+from tempernet.tasks.base import Watch
 from tempernet.tasks.evidence import evidence_task
 from tempernet.tasks.problem import make_problem
 
@@ -64,8 +66,10 @@ def go(
     """Run, or go on with, the evidence at a path."""
     folder = RunFolder(path) if (path / "provenance.json").exists() else RunFolder.create(path)
     try:
-        evidence_task(settings, make_problem(settings), folder, None, should_stop).run()
-        outcome.write(path, evidence_results.document(evidence_results.load(path)))
+        evidence_task(
+            settings, make_problem(settings), folder, Watch(should_stop=should_stop)
+        ).run()
+        outcome.write(path, evidence_document(evidence_results.load(path)))
     finally:
         folder.unlock()
 
@@ -93,7 +97,7 @@ def test_a_run_says_what_it_found_and_is_whole(straight: tuple[str, Path]) -> No
     kind, path = straight
     found = evidence_results.load(path)
     assert found.finished and problems(path) == []
-    said = evidence_results.document(found)
+    said = evidence_document(found)
     assert said["log_evidence"] == pytest.approx(said["log_integral"] - said["log_prior_volume"])
     assert said["headline"] == ("simpson" if kind == "paper" else "bar")
     assert set(said["estimators"]) >= {"simpson", "trapezoid", "stepping stone", "bar", "mbar"}

@@ -17,6 +17,7 @@ from runs import assert_same, everything
 from tempernet import config
 from tempernet.errors import ConfigError, StoreError
 from tempernet.report import figures
+from tempernet.report.sweep import document
 from tempernet.results import sweep as results
 from tempernet.runs.status import current, problems
 from tempernet.store import RunFolder, files, outcome
@@ -67,13 +68,13 @@ def go_on(
     """Run or go on with the run at a path, in a new `Sweep` that shares what is compiled."""
     problem, engine = parts
 
-    def seeded(settings: config.Settings, *_: object) -> Engine:
+    def seeded(settings: config.SweepSettings, *_: object) -> Engine:
         engine.seed = settings.run.seed
         return engine
 
     monkeypatch.setattr(sweep_module, "make_engine", seeded)
 
-    def go(path: Path, settings: config.Settings = SETTINGS) -> Sweep:
+    def go(path: Path, settings: config.SweepSettings = SETTINGS) -> Sweep:
         begun = (path / "provenance.json").exists()
         folder = RunFolder(path) if begun else RunFolder.create(path)
         try:
@@ -92,7 +93,7 @@ def write_results(path: Path) -> None:
     found = results.load(path)
     outcome.write(
         path,
-        results.document(found),
+        document(found),
         lambda: [
             *results.write_netcdf(found),
             *figures.save(figures.swaps_figure(found), path / "figures" / "swaps"),

@@ -147,7 +147,7 @@ def test_a_checkpoint_costs_little(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     folder = RunFolder.create(tmp_path / "run")
     Sweep(settings, make_problem(settings), folder).run()
     folder.unlock()
-    every = config.Settings().output.checkpoint_seconds
+    every = config.SweepSettings().output.checkpoint_seconds
     size = max(file.stat().st_size for file in (tmp_path / "run" / "checkpoints").glob("*.npz"))
     share = float(np.mean(spent)) / every
     print(

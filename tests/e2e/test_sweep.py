@@ -257,7 +257,7 @@ def test_every_preset_plans(
 def test_init_writes_settings_that_are_the_defaults(tmp_path: Path) -> None:
     written = command("init", "sweep")
     (tmp_path / "my.toml").write_text(written.stdout)
-    assert config.resolve(file=tmp_path / "my.toml") == config.Settings()
+    assert config.resolve(file=tmp_path / "my.toml") == config.SweepSettings()
 
 
 def test_own_data(tmp_path: Path) -> None:

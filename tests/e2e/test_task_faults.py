@@ -21,6 +21,9 @@ from test_faults import DAMAGE, Killed, kill_at, kinds, named_by, states_of
 from tempernet import config
 from tempernet.errors import Stopped, StoreError
 from tempernet.paths.path import Path as Rungs
+from tempernet.report import anneal as anneal_report
+from tempernet.report import evidence as evidence_report
+from tempernet.report import optimise as optimise_report
 from tempernet.results import anneal as annealed
 from tempernet.results import evidence as evidence_results
 from tempernet.results import optimise as optimised
@@ -30,7 +33,7 @@ from tempernet.tasks import anneal as anneal_module
 from tempernet.tasks import evidence as evidence_module
 from tempernet.tasks import optimise as optimise_module
 from tempernet.tasks.anneal import Anneal
-from tempernet.tasks.base import Progress, Task
+from tempernet.tasks.base import Progress, Task, Watch
 from tempernet.tasks.evidence import evidence_task
 from tempernet.tasks.optimise import Optimise, free_engine
 from tempernet.tasks.problem import make_engine, make_problem
@@ -86,6 +89,11 @@ ASSIGNMENTS = {
 TASKS = dict.fromkeys(ASSIGNMENTS, "evidence") | {"anneal": "anneal", "optimise": "optimise"}
 ROOMS: dict[str, Any] = {"anneal": annealed, "optimise": optimised, "evidence": evidence_results}
 MAKERS: dict[str, Any] = {"anneal": Anneal, "optimise": Optimise, "evidence": evidence_task}
+DOCUMENTS: dict[str, Any] = {
+    "anneal": anneal_report.document,
+    "optimise": optimise_report.document,
+    "evidence": evidence_report.document,
+}
 GoFn = Callable[..., Task]
 
 
@@ -141,14 +149,14 @@ def straight(
         nonlocal steps
         steps += 1
 
-    def go(path: Path, *watchers: Any) -> Task:
+    def go(path: Path, watch: Watch | None = None) -> Task:
         begun = (path / "provenance.json").exists()
         folder = RunFolder(path) if begun else RunFolder.create(path)
-        made: Task = MAKERS[task](settings, problem, folder, *watchers)
+        made: Task = MAKERS[task](settings, problem, folder, watch)
         try:
             made.run()
             found = ROOMS[task].load(path)
-            outcome.write(path, ROOMS[task].document(found), list)
+            outcome.write(path, DOCUMENTS[task](found), list)
         finally:
             folder.unlock()
         return made
@@ -229,7 +237,7 @@ def test_stopped_again_and_again(straight: Straight, tmp_path: Path) -> None:
             return sum(progress.phase in work for progress in told) >= 2
 
         try:
-            straight.go(tmp_path / "run", told.append, enough)
+            straight.go(tmp_path / "run", Watch(told.append, enough))
         except Stopped:
             stops += 1
             assert current(tmp_path / "run")["finished"] is False

@@ -17,7 +17,7 @@ from tempernet.paths.ladders import measure_barrier
 from tempernet.paths.path import bridge_path, temperature_path
 from tempernet.results.evidence import NO_CENTRE, EvidenceResults, Recorded, headline_of
 from tempernet.results.optimise import Optimised
-from tempernet.results.sweep import Results, summarise
+from tempernet.results.sweep import Samples, summarise
 
 LAYERS = 2
 
@@ -39,7 +39,7 @@ def make_results(
     test_loss: np.ndarray | None = None,
     energy: np.ndarray | None = None,
     swap_rate: np.ndarray | None = None,
-) -> Results:
+) -> Samples:
     """A run that never was: normal energies with the variance of their mean's slope, copies apart
     at `stuck` rungs.
 
@@ -108,7 +108,7 @@ def make_results(
             error = 0.01 if copies > 1 else np.nan
             summary[f"ensemble_{name}"] = ("temperature", np.full(rungs, value))
             summary[f"ensemble_{name}_error"] = ("temperature", np.full(rungs, error))
-    return Results(
+    return Samples(
         path=path,
         settings=config.resolve(
             assignments=[

@@ -15,7 +15,7 @@ from tempernet import config
 from tempernet.config import (
     PAPER,
     PRESETS,
-    Settings,
+    SweepSettings,
     differences,
     parse_assignment,
     resolve,
@@ -24,7 +24,7 @@ from tempernet.config import (
 from tempernet.errors import ConfigError
 
 
-def flat(settings: Settings) -> dict[str, Any]:
+def flat(settings: SweepSettings) -> dict[str, Any]:
     return {
         f"{table}.{name}": value
         for table, values in settings.model_dump().items()
@@ -55,7 +55,7 @@ def test_every_preset_resolves_under_every_protocol(
 
 
 def test_nothing_said_is_the_defaults() -> None:
-    assert resolve() == Settings() == settings_from({})
+    assert resolve() == SweepSettings() == settings_from({})
 
 
 def test_presets_of_the_paper_are_its_figures_and_table_1() -> None:
@@ -99,7 +99,7 @@ def test_the_protocol_is_the_last_one_named(tmp_path: Path) -> None:
 
 def test_settings_are_frozen() -> None:
     with pytest.raises(ValidationError):
-        setattr(Settings().run, "rounds", 3)  # noqa: B010
+        setattr(SweepSettings().run, "rounds", 3)  # noqa: B010
 
 
 def test_odd_values_survive_the_file(tmp_path: Path) -> None:
@@ -120,10 +120,10 @@ def test_the_template_says_nothing_and_with_every_line_uncommented_still_the_def
     tmp_path: Path,
 ) -> None:
     text = config.template()
-    assert settings_from(tomllib.loads(text)) == Settings()
+    assert settings_from(tomllib.loads(text)) == SweepSettings()
     uncommented, found = re.subn(r"(?m)^# (?=\w+ = )", "", text)
     # All of them, and the protocol; the task is said.
-    assert found == len(flat(Settings())) + 1
+    assert found == len(flat(SweepSettings())) + 1
     tables = tomllib.loads(uncommented)
     assert (
         sum(len(values) if isinstance(values, dict) else 1 for values in tables.values())
@@ -131,7 +131,7 @@ def test_the_template_says_nothing_and_with_every_line_uncommented_still_the_def
     )
     path = tmp_path / "config.toml"
     path.write_text(uncommented)
-    assert resolve(file=path) == Settings()
+    assert resolve(file=path) == SweepSettings()
 
 
 def test_a_line_of_the_template_can_be_changed_and_shows_what_it_may_be() -> None:
@@ -217,7 +217,7 @@ def test_what_is_ill_typed_or_out_of_range_is_refused(given: dict[str, Any], mes
         settings_from(given)
 
 
-FLOATS = [key for key, value in flat(Settings()).items() if isinstance(value, float)]
+FLOATS = [key for key, value in flat(SweepSettings()).items() if isinstance(value, float)]
 
 
 @pytest.mark.parametrize("key", FLOATS)
@@ -409,7 +409,7 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
 
 def test_differences_are_listed_by_name() -> None:
     new = resolve(assignments=["run.rounds=7", "ladder.kind=geometric"])
-    assert differences(Settings(), new) == [
+    assert differences(SweepSettings(), new) == [
         "run.rounds: 200 -> 7",
         "ladder.kind: adaptive -> geometric",
     ]

@@ -13,7 +13,8 @@ from tempernet import config
 from tempernet.annealing.stopping import follow, least
 from tempernet.diagnostics.statistics import average
 from tempernet.report import figures
-from tempernet.results.anneal import Annealed, document, statements
+from tempernet.report.anneal import document, statements
+from tempernet.results.anneal import Annealed
 
 TEMPERATURES = np.geomspace(10, 0.1, 9)
 

@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from tempernet.config import Settings
+from tempernet.config import SweepSettings
 from tempernet.errors import StoreError
 from tempernet.store import Checkpoints, Records, RunFolder, files
 from tempernet.store.checkpoints import KEPT
@@ -351,12 +351,12 @@ def test_a_run_from_before_there_were_ids_is_read_and_goes_on(tmp_path: Path) ->
     files.write_json(tmp_path / PROVENANCE, {"seed": 1})
     folder = RunFolder(tmp_path)
     assert folder.run is None
-    folder.write_settings(Settings())
+    folder.write_settings(SweepSettings())
     folder.write_json(PROVENANCE, folder.read_json(PROVENANCE))
     folder.checkpoints.save({"x": np.zeros(1)}, {"round": 1})
     found, complaints = RunFolder(tmp_path).checkpoints.latest()
     assert found is not None and complaints == [] and RunFolder(tmp_path).outdated(found) == []
-    assert RunFolder(tmp_path).settings == Settings() and RunFolder(tmp_path).run is None
+    assert RunFolder(tmp_path).settings == SweepSettings() and RunFolder(tmp_path).run is None
 
 
 def test_an_older_checkpoint_under_a_newer_name_is_passed_over(tmp_path: Path) -> None:
@@ -852,7 +852,7 @@ def test_a_folder_that_cannot_be_used_is_refused_and_left_alone(tmp_path: Path) 
 
 def begun(path: Path) -> RunFolder:
     folder = RunFolder.create(path)
-    folder.write_settings(Settings())
+    folder.write_settings(SweepSettings())
     folder.write_json(PROVENANCE, {"seed": 1})
     return folder
 
@@ -965,7 +965,7 @@ def test_a_json_file_that_was_changed_is_refused(tmp_path: Path) -> None:
 
 def test_settings_that_were_changed_are_refused(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "run")
-    settings = Settings.model_validate({"run": {"seed": 3}})
+    settings = SweepSettings.model_validate({"run": {"seed": 3}})
     folder.write_settings(settings)
     assert folder.settings == settings
     path = folder.path / CONFIG

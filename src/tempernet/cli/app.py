@@ -167,13 +167,13 @@ def compare(
 ) -> None:
     """Choose between models by their evidences: Bayes factors and posterior probabilities."""
     from tempernet.report import figures
-    from tempernet.report.evidence_terminal import show_comparison
+    from tempernet.report.evidence import comparison_document, show_comparison
     from tempernet.results import comparison
     from tempernet.results import evidence as evidence_results
     from tempernet.store import files
 
     found = comparison.compare([evidence_results.load(run) for run in runs], _odds(prior_odds))
-    document = comparison.document(found)
+    document = comparison_document(found)
     written: list[Path] = []
     if out is not None:
         make_folder(out)

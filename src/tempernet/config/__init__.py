@@ -24,9 +24,9 @@ from tempernet.config.tables import (
     EvidenceSettings,
     LadderSettings,
     OptimiseSettings,
+    RunSettings,
     SamplingSettings,
-    Settings,
-    TaskSettings,
+    SweepSettings,
 )
 
 __all__ = [
@@ -40,8 +40,8 @@ __all__ = [
     "LadderSettings",
     "OptimiseSettings",
     "SamplingSettings",
-    "Settings",
-    "TaskSettings",
+    "SweepSettings",
+    "RunSettings",
     "did_you_mean",
     "differences",
     "parse_assignment",

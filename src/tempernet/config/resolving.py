@@ -20,10 +20,10 @@ from tempernet.config.tables import (
     Cooling,
     EvidenceSettings,
     Ladder,
+    RunSettings,
     SamplingSettings,
-    Settings,
+    SweepSettings,
     Table,
-    TaskSettings,
 )
 from tempernet.errors import ConfigError
 
@@ -135,7 +135,7 @@ def parse_assignment(text: str) -> dict[str, Any]:
     return nested
 
 
-def to_toml(settings: TaskSettings) -> str:
+def to_toml(settings: RunSettings) -> str:
     """The settings in full, as they are written to `config.toml`."""
     lines = [f"task = {_toml(settings.task)}", f"protocol = {_toml(settings.protocol)}"]
     for table, values in settings.model_dump().items():
@@ -166,7 +166,7 @@ def template(task: str = "sweep") -> str:
     return "\n".join(lines) + "\n"
 
 
-def differences(old: TaskSettings, new: TaskSettings) -> list[str]:
+def differences(old: RunSettings, new: RunSettings) -> list[str]:
     """`run.rounds: 100 -> 200` for each setting that differs."""
     flat_old, flat_new = _flat(old.model_dump()), _flat(new.model_dump())
     return [
@@ -254,8 +254,8 @@ def _first_problem(error: ValidationError) -> str:
     return f"{where}: {message}, got {given!r}"
 
 
-def _check_together(settings: TaskSettings) -> None:
-    if isinstance(settings, Settings):
+def _check_together(settings: RunSettings) -> None:
+    if isinstance(settings, SweepSettings):
         _check_ladder(settings.ladder)
     if (
         isinstance(settings, EvidenceSettings)

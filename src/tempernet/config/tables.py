@@ -269,7 +269,7 @@ class OptimiseRun(CommonRun):
     )
 
 
-class TaskSettings(Table):
+class RunSettings(Table):
     """What all tasks have in common."""
 
     task: str = Field(default="", description="what the settings are for")
@@ -284,7 +284,7 @@ class TaskSettings(Table):
     output: Output = Output()
 
 
-class SamplingSettings(TaskSettings):
+class SamplingSettings(RunSettings):
     """What the tasks have in common that sample."""
 
     dynamics: Dynamics = Dynamics()
@@ -303,7 +303,7 @@ class LadderSettings(SamplingSettings):
         """Whether burn-in may move the rungs."""
 
 
-class Settings(LadderSettings):
+class SweepSettings(LadderSettings):
     """All settings of a sweep."""
 
     task: Literal["sweep"] = Field(default="sweep", description="what the settings are for")
@@ -392,7 +392,7 @@ class AnnealSettings(SamplingSettings):
     run: AnnealRun = AnnealRun()
 
 
-class OptimiseSettings(TaskSettings):
+class OptimiseSettings(RunSettings):
     """All settings of an optimisation; the prior is only what the result is held against."""
 
     task: Literal["optimise"] = Field(default="optimise", description="what the settings are for")
@@ -400,8 +400,8 @@ class OptimiseSettings(TaskSettings):
     run: OptimiseRun = OptimiseRun()
 
 
-TASKS: dict[str, type[TaskSettings]] = {
-    "sweep": Settings,
+TASKS: dict[str, type[RunSettings]] = {
+    "sweep": SweepSettings,
     "evidence": EvidenceSettings,
     "anneal": AnnealSettings,
     "optimise": OptimiseSettings,

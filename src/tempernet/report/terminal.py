@@ -14,8 +14,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
 from tempernet.diagnostics.verdict import Verdict
-from tempernet.report.formatting import duration, with_error
-from tempernet.results.sweep import Results, nearest, transition
+from tempernet.report.formatting import duration
 from tempernet.tasks.base import Progress as Told
 
 LINE_SECONDS = 10.0
@@ -100,13 +99,6 @@ def _details(told: Told) -> str:
     return "".join(f"  {part}" for part in [*parts, told.detail] if part)
 
 
-def show(results: Results, written: list[Path]) -> None:
-    """The table, the best temperature, the verdict, and where everything is, on standard output."""
-    sizes = results.series.sizes
-    length = f"{sizes['copy']} copies, {sizes['round']} rounds"
-    show_report(results, length, table(results), statements(results), written)
-
-
 def show_report(
     results: Any, length: str, numbers: Table, lines: list[str], written: list[Path]
 ) -> None:
@@ -124,100 +116,6 @@ def console_for_output() -> Console:
         Console()
         if sys.stdout.isatty()
         else Console(width=PLAIN_WIDTH, force_terminal=False, no_color=True)
-    )
-
-
-def table(results: Results) -> Table:
-    """One row a temperature."""
-    summary = results.summary
-    headings = (
-        "T",
-        "train loss",
-        "test loss",
-        "accuracy",
-        "ensemble loss",
-        "dt",
-        "L",
-        "accept",
-        "swaps",
-        "ESS",
-        "R-hat",
-        "",
-    )
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        made.add_column(heading, justify="right" if heading else "left", no_wrap=True)
-
-    def pair(name: str, k: int) -> str:
-        if name not in summary:
-            return "-"
-        return with_error(float(summary[name].values[k]), float(summary[f"{name}_error"].values[k]))
-
-    for k, temperature in enumerate(results.temperatures):
-        swaps = float(summary.swap_rate.values[k])
-        made.add_row(
-            f"{temperature:.4g}",
-            pair("train_loss", k),
-            pair("test_loss", k),
-            pair("test_accuracy", k),
-            pair("ensemble_loss", k),
-            f"{float(summary.time_step.values[k]):.2g}",
-            f"{int(summary.num_steps.values[k])}",
-            f"{float(summary.acceptance.values[k]):.2f}",
-            "" if math.isnan(swaps) else f"{swaps:.0%}",
-            f"{float(summary.ess.values[k]):.0f}",
-            f"{float(summary.rhat.values[k]):.2f}",
-            "" if results.verdict.equilibrated[k] else "not equilibrated",
-        )
-    return made
-
-
-def statements(results: Results) -> list[str]:
-    """What the run says, in a few lines."""
-    lines = []
-    best = results.best
-    if best is not None:
-        lines.append(f"best temperature (by validation loss): {best.statement}")
-        lines.append(f"  test loss at the best T: {_held_out(results, best.rung)}")
-    else:
-        lines.append(
-            "best temperature: not chosen, there is no validation set (data.n_validation) or no score yet"
-        )
-    lines.append(
-        f"  at T = 1 (nearest):      {_held_out(results, nearest(results.temperatures, 1.0))}"
-    )
-    lines.append(f"  at the lowest T:         {_held_out(results, 0)}")
-    lines.append(f"  uninformed classifier:   {results.provenance['uninformed_loss']:.4f}")
-    peak = transition(results)
-    height = with_error(peak["heat_capacity"], peak["heat_capacity_error"])
-    lines.append(
-        f"heat capacity peaks at T = {peak['temperature']:.3g} with {height}; energies there have bimodality "
-        f"{peak['bimodality']:.2f} (1/3 normal, 5/9 flat, 1 two peaks)"
-    )
-    barrier = results.barrier
-    lines.append(
-        f"communication barrier {barrier.total:.1f} asks for about {barrier.rungs_wanted} rungs, there are "
-        f"{len(results.temperatures)}; {results.round_trips} round trips{_forgetting(results)}"
-    )
-    lines.append(f"verdict: {results.verdict.headline}")
-    lines += grouped_reasons(results.verdict, results.temperatures)
-    lines += [f"  advice: {text}" for text in results.verdict.advice if not results.verdict.good]
-    return lines
-
-
-def _forgetting(results: Results) -> str:
-    """How often replicas have forgotten what they were and how well where, where that can be told
-    of all rungs.
-    """
-    least, kept = (
-        float(np.min(results.summary.forgotten.values)),
-        results.summary.side_kept.values[:-1],
-    )
-    if math.isnan(least) or not len(kept) or np.isnan(kept).any():
-        return ""
-    return (
-        f"; replicas have forgotten what they were at least {least:.1f} times, and half a run later remember at most "
-        f"{kept.max():.0%} of their side of a pair of rungs"
     )
 
 
@@ -246,28 +144,6 @@ def _about(reason: str) -> str:
     if kind.startswith("too short"):
         return f"too short a series of the {what}"
     return f"{kind.split()[0]} of the {what}" if of and any(c.isdigit() for c in kind) else reason
-
-
-def _held_out(results: Results, rung: int) -> str:
-    summary = results.summary
-    full = "full_test_loss" in summary
-    if not full and "test_loss" not in summary:
-        return "not scored yet"
-    prefix = "full_" if full else ""
-    loss, accuracy = (
-        with_error(
-            float(summary[f"{prefix}{n}"].values[rung]),
-            float(summary[f"{prefix}{n}_error"].values[rung]),
-        )
-        for n in ("test_loss", "test_accuracy")
-    )
-    examples = (
-        results.provenance["data"]["n_test"] if full else len(results.provenance["scored_labels"])
-    )
-    text = f"{loss}, accuracy {accuracy} on {examples} test examples at T = {results.temperatures[rung]:.4g}"
-    if "ensemble_loss" in summary:
-        text += f"; as an ensemble {float(summary.ensemble_loss.values[rung]):.4g}"
-    return text
 
 
 def show_lines(lines: list[str], written: list[Path]) -> None:

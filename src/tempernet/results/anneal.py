@@ -15,7 +15,6 @@ from tempernet.annealing.stopping import Course, follow, least
 from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.errors import StoreError
 from tempernet.optimise.pool import spread
-from tempernet.report.formatting import with_error
 from tempernet.store import RunFolder
 from tempernet.store.folder import PROVENANCE
 
@@ -122,44 +121,6 @@ def schedule_of(settings: Any) -> dict[str, Any]:
     return {name: getattr(settings.cooling, name) for name in Schedule.__dataclass_fields__}
 
 
-def document(found: Annealed) -> dict[str, Any]:
-    """What `results.json` and `--json` say."""
-    step, replica, draw = found.chosen
-    per_temperature = {
-        "train_loss": found.train_loss,
-        "validation_loss": found.validation_loss,
-        "validation_accuracy": found.validation_accuracy,
-    }
-    return {
-        "task": "anneal",
-        "network": found.settings.network.name,
-        "data": found.provenance["data"],
-        "finished": found.finished,
-        "headline": found.headline,
-        "stopped": found.course.stopped,
-        "last_temperature": found.temperatures[-1],
-        "best_temperature": found.temperatures[found.best],
-        "chosen": {
-            "temperature": found.temperatures[step],
-            "replica": replica,
-            "draw": draw,
-            "validation_loss": found.losses[step, replica, draw],
-        },
-        "test": held_out_scores(found),
-        "uninformed_loss": found.provenance["uninformed_loss"],
-        "temperatures": [
-            {
-                "temperature": temperature,
-                "time_step": found.time_steps[k],
-                "acceptance": found.acceptance[k],
-                **{name: value.mean[k] for name, value in per_temperature.items()},
-                **{f"{name}_error": value.error[k] for name, value in per_temperature.items()},
-            }
-            for k, temperature in enumerate(found.temperatures)
-        ],
-    }
-
-
 def held_out_scores(found: Annealed) -> dict[str, Any]:
     """On the test set: the chosen network, the ensemble at the best temperature and its members,
     optimised networks.
@@ -190,52 +151,6 @@ def held_out_scores(found: Annealed) -> dict[str, Any]:
             **{f"{name}_std": value.std for name, value in optimised.items()},
         },
     }
-
-
-def statements(found: Annealed) -> list[str]:
-    """What the cooling says: a line a temperature, where it stopped, and the scores on the test
-    set.
-    """
-    lines = [
-        found.title,
-        f"{'T':>8s}  {'train loss':>12s}  {'validation':>12s}  {'accuracy':>12s}  {'dt':>8s}  accept",
-    ]
-    for k, temperature in enumerate(found.temperatures):
-        pairs = (found.train_loss, found.validation_loss, found.validation_accuracy)
-        numbers = "  ".join(
-            f"{with_error(float(p.mean[k]), float(p.error[k])):>12s}" for p in pairs
-        )
-        mark = "  <- went back to" if k == found.best else ""
-        lines.append(
-            f"{temperature:8.4g}  {numbers}  {found.time_steps[k]:8.2g}  {found.acceptance[k]:6.2f}{mark}"
-        )
-    lines.append(found.headline)
-    scores = held_out_scores(found)
-    if not scores:
-        return [*lines, "not finished: nothing has been scored on the test set"]
-    step, replica, _ = found.chosen
-    chosen, ensemble, single, optimised = (
-        scores[name] for name in ("chosen", "ensemble", "single", "optimised")
-    )
-    at_best = f"at T = {found.temperatures[found.best]:.3g}"
-    return [
-        *lines,
-        f"on {found.provenance['data']['n_test']} test examples:",
-        f"  chosen network (replica {replica} at T = {found.temperatures[step]:.3g}): "
-        f"loss {chosen['loss']:.4g}, accuracy {chosen['accuracy']:.4f}",
-        f"  ensemble of {ensemble['members']} {at_best}: loss {ensemble['loss']:.4g}, "
-        f"accuracy {ensemble['accuracy']:.4f}, calibration error {ensemble['calibration']:.3f}",
-        f"  its members alone: {_pair(single)}",
-        f"  {optimised['networks']} optimised networks, {optimised['reached']} of them with E = 0: {_pair(optimised)}",
-        f"  uninformed classifier: loss {found.provenance['uninformed_loss']:.4g}",
-    ]
-
-
-def _pair(scores: dict[str, float]) -> str:
-    loss, accuracy = (
-        with_error(scores[name], scores[f"{name}_error"]) for name in ("loss", "accuracy")
-    )
-    return f"loss {loss}, accuracy {accuracy}"
 
 
 def _averages(series: np.ndarray) -> Estimate:

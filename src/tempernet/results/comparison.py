@@ -5,7 +5,7 @@ probabilities.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
@@ -64,32 +64,3 @@ def compare(models: list[EvidenceResults], prior_odds: tuple[float, ...] = ()) -
         np.array([probabilities(values - shift)[i] for i, shift in enumerate(shifts)]),
         np.array([probabilities(values + shift)[i] for i, shift in enumerate(shifts)]),
     )
-
-
-def document(found: Comparison) -> dict[str, Any]:
-    """What `compare --json` says."""
-    return {
-        "task": "compare",
-        "data": found.models[0].provenance["data"],
-        "models": [
-            {
-                "path": str(model.path),
-                "network": model.settings.network.name,
-                "method": model.method,
-                "protocol": model.settings.protocol,
-                "log_integral": model.log_integrals[model.headline].value,
-                "log_prior_volume": model.log_volume,
-                "log_evidence": model.log_evidence.mean,
-                "log_evidence_error": model.log_evidence.error,
-                "log_bayes_factor": factor.mean,
-                "log_bayes_factor_error": factor.error if i else 0.0,
-                "probability": found.probabilities[i],
-                "probability_low": found.low[i],
-                "probability_high": found.high[i],
-                "trusted": model.trusted,
-            }
-            for i, (model, factor) in enumerate(
-                zip(found.models, found.log_bayes_factors, strict=True)
-            )
-        ],
-    }

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import xarray
 
-from tempernet.config import EvidenceSettings, SamplingSettings, TaskSettings
+from tempernet.config import EvidenceSettings, RunSettings, SamplingSettings
 from tempernet.diagnostics.flow import Flow, freedom
 from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.diagnostics.thermo import histogram_overlap
@@ -61,7 +61,7 @@ class EvidenceResults:
     """An evidence as read from its folder."""
 
     path: Path
-    settings: TaskSettings
+    settings: RunSettings
     provenance: dict[str, Any]
     recorded: Recorded
     log_integrals: dict[str, LogRatio]
@@ -118,7 +118,7 @@ class EvidenceResults:
         return f"{network} on {data['n_train']} images of {data['name']}, {self.settings.protocol} protocol"
 
 
-def headline_of(settings: TaskSettings) -> str:
+def headline_of(settings: RunSettings) -> str:
     """The estimator that is believed: the paper integrates by Simpson's rule."""
     return "simpson" if settings.protocol == "paper" else HEADLINE
 
@@ -164,53 +164,26 @@ def load(path: Path, *, quick: bool = False) -> EvidenceResults:
     )
 
 
-def document(results: EvidenceResults) -> dict[str, Any]:
-    """What `results.json` and `--json` say."""
-    mean, error = results.log_evidence
-    headline = results.log_integrals[results.headline]
-    return {
-        "task": "evidence",
-        "method": results.method,
-        "protocol": results.settings.protocol,
-        "network": results.settings.network.name,
-        "prior": results.settings.prior.model_dump(),
-        "data": results.provenance["data"],
-        "finished": results.finished,
-        "rounds": results.recorded.samples.phi.shape[1],
-        "copies": results.recorded.samples.phi.shape[0],
-        "headline": results.headline,
-        "log_evidence": mean,
-        "log_evidence_error": error,
-        "log_integral": headline.value,
-        "log_prior_volume": results.log_volume,
-        "estimators": {name: found._asdict() for name, found in results.log_integrals.items()},
-        "trusted": results.trusted,
-        "disagreements": results.disagreements,
-        "drift_between_halves": results.drift,
-        "verdict": {
-            "equilibrated": results.verdict.good,
-            "headline": results.verdict.headline,
-            "advice": results.verdict.advice,
-        },
-        "barrier": {"total": results.barrier.total, "rungs_wanted": results.barrier.rungs_wanted},
-        "round_trips": results.recorded.round_trips,
-        "rungs": [
-            {
-                results.rungs.parameter: value,
-                "beta": results.rungs.beta[k],
-                "integrand": results.integrand.mean[k],
-                "integrand_error": results.integrand.error[k],
-                "swap_rate": results.recorded.swap_rate[k]
-                if k < len(results.recorded.swap_rate)
-                else None,
-                "overlap": results.overlap[k] if k < len(results.overlap) else None,
-                "rhat": results.verdict.rhat[k],
-                "ess": results.verdict.ess[k],
-                "reasons": results.verdict.reasons[k],
-            }
-            for k, value in enumerate(results.rungs.values)
-        ],
-    }
+def rung_rows(results: EvidenceResults) -> list[dict[str, Any]]:
+    """What is known of each rung, a row a rung."""
+    recorded, verdict = results.recorded, results.verdict
+    swap_rate, overlap = (
+        np.append(pairs, np.nan) for pairs in (recorded.swap_rate, results.overlap)
+    )
+    return [
+        {
+            results.rungs.parameter: value,
+            "beta": results.rungs.beta[k],
+            "integrand": results.integrand.mean[k],
+            "integrand_error": results.integrand.error[k],
+            "swap_rate": swap_rate[k],
+            "overlap": overlap[k],
+            "rhat": verdict.rhat[k],
+            "ess": verdict.ess[k],
+            "reasons": verdict.reasons[k],
+        }
+        for k, value in enumerate(results.rungs.values)
+    ]
 
 
 def netcdf(results: EvidenceResults) -> bytes:
@@ -251,7 +224,7 @@ def netcdf(results: EvidenceResults) -> bytes:
 def csv_table(results: EvidenceResults) -> str:
     """A line a rung."""
     text = io.StringIO()
-    rows = document(results)["rungs"]
+    rows = rung_rows(results)
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows({**row, "reasons": "; ".join(row["reasons"])} for row in rows)
@@ -259,7 +232,7 @@ def csv_table(results: EvidenceResults) -> str:
 
 
 def _read(
-    path: Path, settings: TaskSettings, folder: RunFolder, provenance: dict[str, Any]
+    path: Path, settings: RunSettings, folder: RunFolder, provenance: dict[str, Any]
 ) -> Recorded:
     if not isinstance(settings, EvidenceSettings) or settings.path.method == "temperature":
         known = np.asarray(float(provenance["model"]["log_prior_volume"]))

@@ -18,7 +18,7 @@ import numpy as np
 import xarray
 
 from tempernet import config
-from tempernet.config import Settings
+from tempernet.config import SweepSettings
 from tempernet.diagnostics.flow import Flow, bottleneck, freedom, sides_kept
 from tempernet.diagnostics.memory import remembered, times_forgotten
 from tempernet.diagnostics.statistics import Estimate, average
@@ -43,11 +43,11 @@ PER_SCORE = ("validation_loss", "validation_accuracy", "test_loss", "test_accura
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class Samples:
     """A run as read from its folder."""
 
     path: Path
-    settings: Settings
+    settings: SweepSettings
     provenance: dict[str, Any]
     series: xarray.Dataset
     """Of the rounds that count."""
@@ -75,7 +75,7 @@ class Results:
         return f"{self.settings.network.name} on {number} images of {data}, {self.settings.protocol} protocol"
 
 
-def load(path: Path) -> Results:
+def load(path: Path) -> Samples:
     """Read a run folder and work out what it says."""
     folder = RunFolder.open(path, "sweep")
     settings, provenance = folder.settings, folder.read_json(PROVENANCE)
@@ -104,7 +104,7 @@ def load(path: Path) -> Results:
     best = None
     if "validation_loss" in series and series.sizes["score"]:
         best = best_temperature(series.validation_loss.values, series.temperature.values)
-    return Results(
+    return Samples(
         path=path,
         settings=settings,
         provenance=provenance,
@@ -179,46 +179,7 @@ def summarise(
     return xarray.Dataset(variables, coords={"temperature": temperatures})
 
 
-def document(results: Results) -> dict[str, Any]:
-    """What `results.json` and `--json` say."""
-    summary = results.summary
-    best = results.best
-    names = [str(name) for name in summary.data_vars if summary[name].dims == ("temperature",)]
-    return {
-        "protocol": results.settings.protocol,
-        "network": results.settings.network.name,
-        "data": results.provenance["data"],
-        "finished": results.finished,
-        "rounds": results.series.sizes["round"],
-        "copies": results.series.sizes["copy"],
-        "verdict": {
-            "equilibrated": results.verdict.good,
-            "headline": results.verdict.headline,
-            "advice": results.verdict.advice,
-        },
-        "best_temperature": None if best is None else best._asdict(),
-        "test_loss": {
-            **({} if best is None else {"best": at_rung(results, best.rung)}),
-            "posterior": at_rung(results, nearest(results.temperatures, 1.0)),
-            "lowest": at_rung(results, 0),
-        },
-        "uninformed_loss": results.provenance["uninformed_loss"],
-        "barrier": {"total": results.barrier.total, "rungs_wanted": results.barrier.rungs_wanted},
-        "round_trips": results.round_trips,
-        "transition": transition(results),
-        "temperatures": [
-            {
-                "temperature": temperature,
-                **{name: summary[name].values[k] for name in names},
-                "mean_square": summary.mean_square.values[k],
-                "reasons": results.verdict.reasons[k],
-            }
-            for k, temperature in enumerate(results.temperatures)
-        ],
-    }
-
-
-def transition(results: Results) -> dict[str, Any]:
+def transition(results: Samples) -> dict[str, Any]:
     """Where the heat capacity peaks, and whether the energies there have one peak or two (Sec.
     3.4's question).
     """
@@ -240,14 +201,14 @@ def nearest(temperatures: np.ndarray, wanted: float) -> int:
         return int(np.abs(np.log(temperatures) - np.log(wanted)).argmin())
 
 
-def write_netcdf(results: Results) -> list[Path]:
+def write_netcdf(results: Samples) -> list[Path]:
     """Write results.nc into the run folder."""
     path = results.path / RESULTS_NC
     files.write_atomic(path, netcdf(results))
     return [path]
 
 
-def netcdf(results: Results) -> bytes:
+def netcdf(results: Samples) -> bytes:
     """The series and the summary as one NetCDF file, with the burn-in in a group of its own."""
     tree = xarray.DataTree.from_dict(
         {"/": results.series.merge(_prefixed(results.summary)), "/burn_in": results.burn_in}
@@ -262,7 +223,7 @@ def netcdf(results: Results) -> bytes:
     return bytes(buffer)
 
 
-def csv_table(results: Results) -> str:
+def csv_table(results: Samples) -> str:
     """The summary, a line a temperature."""
     summary = results.summary
     names = [str(name) for name in summary.data_vars if summary[name].dims == ("temperature",)]
@@ -281,7 +242,7 @@ def _prefixed(summary: xarray.Dataset) -> xarray.Dataset:
     return summary.rename({name: f"mean_{name}" for name in summary.data_vars})
 
 
-def at_rung(results: Results, rung: int) -> dict[str, Any]:
+def at_rung(results: Samples, rung: int) -> dict[str, Any]:
     """Held-out numbers at a rung: on the whole test set where it was scored, else on the part."""
     summary = results.summary
     found: dict[str, Any] = {"temperature": summary.temperature.values[rung]}
@@ -402,7 +363,7 @@ def _by_round(series: xarray.Dataset) -> np.ndarray:
 
 
 def _verdict(
-    series: xarray.Dataset, settings: Settings, flow: Flow, forgotten: np.ndarray
+    series: xarray.Dataset, settings: SweepSettings, flow: Flow, forgotten: np.ndarray
 ) -> Verdict:
     observables = {"the energy": series.energy.values}
     for layer in range(series.sizes["layer"]):

@@ -37,11 +37,16 @@ def run_task(settings: Any, path: Path, max_time: str | None, quiet: bool, as_js
 
 
 def run_study(
-    path: Path, scale: str | None, only: list[str] | None, max_time: str | None, quiet: bool, as_json: bool
+    path: Path,
+    scale: str | None,
+    only: list[str] | None,
+    max_time: str | None,
+    quiet: bool,
+    as_json: bool,
 ) -> None:
     """Run the steps of a study that are not finished, and write its page."""
-    from tempernet.store import RunFolder
     from tempernet.paper.study import Study, compiling
+    from tempernet.store import RunFolder
 
     max_seconds = None if max_time is None else seconds(max_time)
     advice = f"; go on with: tempernet reproduce --out {path}"
@@ -93,9 +98,13 @@ def _settings_for(path: Path, settings: Any) -> Any:
         return seeded(settings)
     old = RunFolder.open(path).settings
     if settings.run.seed < 0:
-        settings = settings.model_copy(update={"run": settings.run.model_copy(update={"seed": old.run.seed})})
+        settings = settings.model_copy(
+            update={"run": settings.run.model_copy(update={"seed": old.run.seed})}
+        )
     may_change = ("run.rounds:", "run.burn_in:", "output.")
-    changed = [line for line in config.differences(old, settings) if not line.startswith(may_change)]
+    changed = [
+        line for line in config.differences(old, settings) if not line.startswith(may_change)
+    ]
     if changed:
         raise StoreError(
             f"{path} holds a run with other settings ({'; '.join(changed)}); choose another folder with --out, or "
@@ -108,7 +117,9 @@ def seeded(settings: Any) -> Any:
     """With a seed drawn if none is given."""
     if settings.run.seed >= 0:
         return settings
-    return settings.model_copy(update={"run": settings.run.model_copy(update={"seed": secrets.randbelow(2**31)})})
+    return settings.model_copy(
+        update={"run": settings.run.model_copy(update={"seed": secrets.randbelow(2**31)})}
+    )
 
 
 def _folder(path: Path) -> Any:
@@ -123,15 +134,21 @@ def _folder(path: Path) -> Any:
     return folder
 
 
-def _carried_out(settings: Any, problem: Any, folder: Any, stopping: Stopper, quiet: bool) -> Finished:
+def _carried_out(
+    settings: Any, problem: Any, folder: Any, stopping: Stopper, quiet: bool
+) -> Finished:
     """Run a task to its end and write its results."""
     from tempernet.report.terminal import reporter
+    from tempernet.tasks.base import Watch
 
     shown = reporter(quiet)
     try:
         if not quiet:
-            print(f"tempernet: protocol {settings.protocol}, run folder {folder.path}", file=sys.stderr)
-        _task_class(settings.task)(settings, problem, folder, shown, stopping, _warn).run()
+            print(
+                f"tempernet: protocol {settings.protocol}, run folder {folder.path}",
+                file=sys.stderr,
+            )
+        _task_class(settings.task)(settings, problem, folder, Watch(shown, stopping, _warn)).run()
     finally:
         shown.close()
     return _FINISH[settings.task](folder.path)
@@ -159,7 +176,11 @@ def _steps(study: Any, stopping: Stopper, quiet: bool) -> dict[str, str]:
         if study.finished(step):
             continue
         if not quiet:
-            print(f"tempernet: step {number} of {len(study.wanted)}: {step.name}", file=sys.stderr, flush=True)
+            print(
+                f"tempernet: step {number} of {len(study.wanted)}: {step.name}",
+                file=sys.stderr,
+                flush=True,
+            )
         settings, problem, folder = _prepared(study.settings(step), study.folder(step))
         try:
             _carried_out(settings, problem, folder, stopping, quiet)
@@ -187,7 +208,11 @@ def _finish_study(study: Any, failed: dict[str, str]) -> Finished:
     written = write_page(study.path, study.scale, runs, claims, states, images)
     lines = [f"{len(runs)} of {len(study.steps)} runs at the scale {study.scale}", counted(claims)]
     lines += [f"{claim.verdict:13s}  {claim.name}" for claim in claims]
-    document = {"scale": study.scale, "claims": [claim._asdict() for claim in claims], "failed": failed}
+    document = {
+        "scale": study.scale,
+        "claims": [claim._asdict() for claim in claims],
+        "failed": failed,
+    }
     return document, lambda: show_lines(lines, written)
 
 
@@ -203,51 +228,59 @@ def _task_class(task: str) -> Any:
 
 def _finish_sweep(path: Path) -> Finished:
     from tempernet.report import figures
+    from tempernet.report.sweep import document, show
     from tempernet.results import sweep as results
     from tempernet.store.folder import FIGURES
-    from tempernet.report.terminal import show
 
     found = results.load(path)
     written = _write(
         found,
-        results.document(found),
+        document(found),
         lambda: figures.draw_all(found, path / FIGURES, images_of(found)),
         lambda: results.write_netcdf(found),
     )
-    return results.document(found), lambda: show(found, written)
+    return document(found), lambda: show(found, written)
 
 
 def _finish_evidence(path: Path) -> Finished:
-    from tempernet.results import evidence as evidence_results
     from tempernet.report import figures
-    from tempernet.report.evidence_terminal import show_evidence
+    from tempernet.report.evidence import document, show_evidence
+    from tempernet.results import evidence as evidence_results
     from tempernet.store.folder import FIGURES
 
     found = evidence_results.load(path)
-    document = evidence_results.document(found)
-    written = _write(found, document, lambda: figures.save(figures.integrand_figure(found), path / FIGURES / "integrand"))
-    return document, lambda: show_evidence(found, written)
+    said = document(found)
+    written = _write(
+        found,
+        said,
+        lambda: figures.save(figures.integrand_figure(found), path / FIGURES / "integrand"),
+    )
+    return said, lambda: show_evidence(found, written)
 
 
 def _finish_anneal(path: Path) -> Finished:
-    from tempernet.results import anneal as annealed
     from tempernet.report import figures
-    from tempernet.store.folder import FIGURES
+    from tempernet.report.anneal import document, statements
     from tempernet.report.terminal import show_lines
+    from tempernet.results import anneal as annealed
+    from tempernet.store.folder import FIGURES
 
     found = annealed.load(path)
-    document = annealed.document(found)
-    written = _write(found, document, lambda: figures.save(figures.cooling_figure(found), path / FIGURES / "cooling"))
-    return document, lambda: show_lines(annealed.statements(found), written)
+    said = document(found)
+    written = _write(
+        found, said, lambda: figures.save(figures.cooling_figure(found), path / FIGURES / "cooling")
+    )
+    return said, lambda: show_lines(statements(found), written)
 
 
 def _finish_optimise(path: Path) -> Finished:
-    from tempernet.results import optimise as optimised
+    from tempernet.report.optimise import document, statements
     from tempernet.report.terminal import show_lines
+    from tempernet.results import optimise as optimised
 
     found = optimised.load(path)
-    written = _write(found, optimised.document(found), list)
-    return optimised.document(found), lambda: show_lines(optimised.statements(found), written)
+    written = _write(found, document(found), list)
+    return document(found), lambda: show_lines(statements(found), written)
 
 
 def _write(
@@ -265,7 +298,9 @@ def _write(
     figures = draw_fn if found.settings.output.figures else list
     written = outcome.write(found.path, document, lambda: [*write_fn(), *figures()])
     # Figures are named by their folder.
-    return list(dict.fromkeys(file.parent if file.parent.name == FIGURES else file for file in written))
+    return list(
+        dict.fromkeys(file.parent if file.parent.name == FIGURES else file for file in written)
+    )
 
 
 _FINISH: dict[str, Callable[[Path], Finished]] = {
@@ -295,4 +330,6 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"cannot make the folder {folder}: {error.strerror}; choose another with --out") from error
+        raise StoreError(
+            f"cannot make the folder {folder}: {error.strerror}; choose another with --out"
+        ) from error

@@ -7,13 +7,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+from tempernet.errors import StoreError
+from tempernet.report.formatting import duration
 from tempernet.results import anneal as annealed
 from tempernet.results import evidence as evidence_results
 from tempernet.results import optimise as optimised
 from tempernet.results import sweep as results
 from tempernet.results.anneal import Annealed
-from tempernet.errors import StoreError
-from tempernet.report.formatting import duration
 from tempernet.results.optimise import Optimised
 from tempernet.store import RunFolder, outcome
 from tempernet.store.folder import PROVENANCE, QUADRATIC, STATUS
@@ -33,7 +33,9 @@ def current(path: Path) -> dict[str, Any]:
     try:
         found = load(path, folder.settings.task, quick=True)
         finished = found.finished
-        verdict = found.headline if isinstance(found, Annealed | Optimised) else found.verdict.headline
+        verdict = (
+            found.headline if isinstance(found, Annealed | Optimised) else found.verdict.headline
+        )
         _, passed_over = folder.checkpoints.latest()
         warnings += [f"{problem}; the checkpoint before it counts" for problem in passed_over]
     except StoreError as error:
@@ -44,7 +46,13 @@ def current(path: Path) -> dict[str, Any]:
         times = [file.stat().st_mtime for file in (path / "checkpoints").glob("*.npz")]
         age = time.time() - max(times) if times else None
     told = {**told, "warnings": warnings}
-    return {**told, "verdict": verdict, "finished": finished, "checkpoint_age": age, "bytes": folder.size()}
+    return {
+        **told,
+        "verdict": verdict,
+        "finished": finished,
+        "checkpoint_age": age,
+        "bytes": folder.size(),
+    }
 
 
 def load(path: Path, task: str, *, quick: bool = False) -> Any:
@@ -65,7 +73,10 @@ def rows(told: dict[str, Any]) -> list[tuple[str, str]]:
         ("round", f"{told.get('done', '?')} of {told.get('total', '?')}"),
         ("rate", "-" if rate is None else f"{rate:.3g} rounds/s"),
         ("time left", "-" if told["finished"] or left is None else duration(left)),
-        ("last heard of", "never" if heard is None else f"{duration(max(0.0, time.time() - heard))} ago"),
+        (
+            "last heard of",
+            "never" if heard is None else f"{duration(max(0.0, time.time() - heard))} ago",
+        ),
         ("last checkpoint", "none" if age is None else f"{duration(age)} ago"),
         ("disk", f"{told['bytes'] / 1e6:.1f} MB"),
         ("verdict", told["verdict"]),
@@ -96,7 +107,9 @@ def problems(path: Path) -> list[str]:
     newest, _ = folder.checkpoints.latest()
     found += folder.outdated(newest) if newest is not None and settings is not None else []
     if newest is not None and _is_bridge(settings) and not (path / QUADRATIC).exists():
-        found.append(f"{path / QUADRATIC} is not there, but bridges were sampled: `tempernet resume` writes it again")
+        found.append(
+            f"{path / QUADRATIC} is not there, but bridges were sampled: `tempernet resume` writes it again"
+        )
     found += tried(lambda: folder.log.problems(newest.log_lines if newest else 0)) or []
     records: Records | None = tried(lambda: folder.records)
     weights: Records | None = tried(lambda: folder.weights)
@@ -115,7 +128,9 @@ def problems(path: Path) -> list[str]:
     # A writer removes the results before it writes them again.
     if records is not None and settings is not None and not folder.is_being_written:
         finished = newest is not None and bool(newest.meta["finished"])
-        found += outcome.problems(path, newest.meta["round"] if newest is not None else None, finished)
+        found += outcome.problems(
+            path, newest.meta["round"] if newest is not None else None, finished
+        )
     return found
 
 

@@ -44,14 +44,19 @@ class Stopper:
         """Begin to listen."""
         self._reading, self._writing = os.pipe()
         os.set_blocking(self._writing, False)
-        self._previous = {n: signal.signal(n, lambda *_: None) for n in (signal.SIGINT, signal.SIGTERM)}
+        self._previous = {
+            n: signal.signal(n, lambda *_: None) for n in (signal.SIGINT, signal.SIGTERM)
+        }
         self._previous_fd = signal.set_wakeup_fd(self._writing, warn_on_full_buffer=False)
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         """Leave signals as they were."""
         signal.set_wakeup_fd(self._previous_fd)
@@ -74,12 +79,16 @@ class Stopper:
             if number is not None and self._asked:
                 os._exit(128 + number)
             if number is None and giving_up is not None:
-                _say(f"tempernet: stopped in the middle of a step; the last checkpoint is whole{self._advice}")
+                _say(
+                    f"tempernet: stopped in the middle of a step; the last checkpoint is whole{self._advice}"
+                )
                 os._exit(EXIT_STOPPED)
             self._asked = True
             giving_up = time.monotonic() + GRACE_SECONDS
             _say(
-                "stopping: writing a checkpoint (a second signal ends it at once)" if ready else "time is up: stopping"
+                "stopping: writing a checkpoint (a second signal ends it at once)"
+                if ready
+                else "time is up: stopping"
             )
 
 

@@ -207,7 +207,7 @@ class RunFolder:
         except (tomllib.TOMLDecodeError, ConfigError) as error:
             raise StoreError(f"{self.path / CONFIG} cannot be used: {error}") from error
 
-    def write_settings(self, settings: config.TaskSettings) -> None:
+    def write_settings(self, settings: config.RunSettings) -> None:
         """The resolved settings, as `config.toml`."""
         revision = self._revision(CONFIG) + 1
         files.write_text(

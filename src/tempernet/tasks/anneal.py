@@ -20,7 +20,7 @@ from tempernet.paths.path import temperature_path
 from tempernet.results import optimise as optimised
 from tempernet.results.anneal import schedule_of
 from tempernet.store import RunFolder
-from tempernet.tasks.base import Progress, Task, state_arrays, state_from
+from tempernet.tasks.base import Progress, Task, Watch, state_arrays, state_from
 from tempernet.tasks.optimise import free_engine
 from tempernet.tasks.problem import Problem, make_engine, make_minimiser, make_tuning
 from tempernet.tempering.sampling import starting_weights
@@ -40,9 +40,13 @@ class Anneal(Task):
     position: Position
 
     def __init__(
-        self, settings: AnnealSettings, problem: Problem, folder: RunFolder, *watchers: Any
+        self,
+        settings: AnnealSettings,
+        problem: Problem,
+        folder: RunFolder,
+        watch: Watch | None = None,
     ) -> None:
-        super().__init__(settings, problem, folder, *watchers)
+        super().__init__(settings, problem, folder, watch)
         self.settings = settings
         self.schedule = Schedule(**schedule_of(settings))
 

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from tempernet.config import TaskSettings
+from tempernet.config import RunSettings
 from tempernet.errors import Stopped, StoreError
 from tempernet.kernels.integrator import Point
 from tempernet.model.target import uninformed_loss
@@ -56,6 +56,15 @@ class Progress:
 ReportFn = Callable[[Progress], None]
 
 
+@dataclass(frozen=True)
+class Watch:
+    """Who is told how a task gets on, and who may ask it to stop."""
+
+    report_fn: ReportFn = lambda progress: None
+    should_stop: Callable[[], bool] = lambda: False
+    warn_fn: Callable[[str], None] = lambda text: None
+
+
 class Task(ABC):
     """A task in a run folder; `run` goes from where the folder is to the end.
 
@@ -65,17 +74,14 @@ class Task(ABC):
 
     def __init__(
         self,
-        settings: TaskSettings,
+        settings: RunSettings,
         problem: Problem,
         folder: RunFolder,
-        report_fn: ReportFn | None = None,
-        should_stop: Callable[[], bool] = lambda: False,
-        warn_fn: Callable[[str], None] = lambda text: None,
+        watch: Watch | None = None,
     ) -> None:
         self.problem, self.folder = problem, folder
         self.base_settings = settings
-        self.report_fn = report_fn or (lambda progress: None)
-        self.should_stop, self.warn_fn = should_stop, warn_fn
+        self.watch = watch or Watch()
         self.warnings: list[str] = []
         self.records, self.kept = folder.records, folder.weights
         self.finished = False
@@ -192,7 +198,7 @@ class Task(ABC):
         began = time.monotonic()
         leaves: list[Any] = jax.tree.leaves(results)
         while True:
-            if self.should_stop():
+            if self.watch.should_stop():
                 raise Stopped("stopped as asked")
             if all(leaf.is_ready() for leaf in leaves):
                 return
@@ -202,7 +208,7 @@ class Task(ABC):
         """Tell whoever watches, and keep it for the status."""
         self.warnings.append(text)
         self.folder.log.append(f"warning: {text}")
-        self.warn_fn(text)
+        self.watch.warn_fn(text)
 
     def show(self, phase: str, done: int = 0, total: int = 1) -> None:
         """A phase without rounds."""
@@ -210,7 +216,7 @@ class Task(ABC):
 
     def tell(self, progress: Progress, always: bool = False) -> None:
         """Report, and write the status now and then."""
-        self.report_fn(progress)
+        self.watch.report_fn(progress)
         now = time.monotonic()
         if (always or now - self._status_at > STATUS_SECONDS) and (
             self.folder.path / CONFIG
@@ -271,7 +277,7 @@ def state_from(engine: Engine, arrays: Mapping[str, np.ndarray], done: int) -> S
     return State(point, jnp.asarray(arrays["replica_at"]), jnp.int32(done))
 
 
-def provenance(settings: TaskSettings, problem: Problem, engine: Engine) -> dict[str, Any]:
+def provenance(settings: RunSettings, problem: Problem, engine: Engine) -> dict[str, Any]:
     """What shaped the run besides its settings."""
     return {
         "task": settings.task,

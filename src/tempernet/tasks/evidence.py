@@ -20,7 +20,7 @@ from tempernet.paths import path as paths
 from tempernet.paths.path import Centre
 from tempernet.store import RunFolder
 from tempernet.store.folder import QUADRATIC
-from tempernet.tasks.base import Progress, Task, state_arrays, state_from
+from tempernet.tasks.base import Progress, Task, Watch, state_arrays, state_from
 from tempernet.tasks.ladder import LadderTask
 from tempernet.tasks.problem import Problem, make_engine, make_tuning
 from tempernet.tasks.quadratic_fit import QuadraticFit, as_device
@@ -29,15 +29,15 @@ from tempernet.tempering.engine import Engine
 from tempernet.tempering.rounds import State
 
 
-def evidence_task(settings: EvidenceSettings, *rest: Any) -> Task:
+def evidence_task(
+    settings: EvidenceSettings, problem: Problem, folder: RunFolder, watch: Watch | None = None
+) -> Task:
     """The task that works out an evidence by the method that the settings name."""
     if settings.path.method == "temperature":
-        return TemperatureEvidence(settings, *rest)
-    return (
-        PaperBridge(settings, *rest)
-        if settings.protocol == "paper"
-        else BridgeEvidence(settings, *rest)
-    )
+        return TemperatureEvidence(settings, problem, folder, watch)
+    if settings.protocol == "paper":
+        return PaperBridge(settings, problem, folder, watch)
+    return BridgeEvidence(settings, problem, folder, watch)
 
 
 class TemperatureEvidence(LadderTask):
@@ -46,9 +46,13 @@ class TemperatureEvidence(LadderTask):
     """
 
     def __init__(
-        self, settings: EvidenceSettings, problem: Problem, folder: RunFolder, *watchers: Any
+        self,
+        settings: EvidenceSettings,
+        problem: Problem,
+        folder: RunFolder,
+        watch: Watch | None = None,
     ) -> None:
-        super().__init__(settings, problem, folder, *watchers)
+        super().__init__(settings, problem, folder, watch)
         self.settings = settings
 
     def make_engine(self, tile: int | None) -> Engine:
@@ -73,9 +77,13 @@ class BridgeEvidence(LadderTask):
     centre: Centre
 
     def __init__(
-        self, settings: EvidenceSettings, problem: Problem, folder: RunFolder, *watchers: Any
+        self,
+        settings: EvidenceSettings,
+        problem: Problem,
+        folder: RunFolder,
+        watch: Watch | None = None,
     ) -> None:
-        super().__init__(settings, problem, folder, *watchers)
+        super().__init__(settings, problem, folder, watch)
         self.settings = settings
 
     def run(self) -> None:
@@ -126,9 +134,13 @@ class PaperBridge(Task):
     """The rung that the step size was last adjusted at."""
 
     def __init__(
-        self, settings: EvidenceSettings, problem: Problem, folder: RunFolder, *watchers: Any
+        self,
+        settings: EvidenceSettings,
+        problem: Problem,
+        folder: RunFolder,
+        watch: Watch | None = None,
     ) -> None:
-        super().__init__(settings, problem, folder, *watchers)
+        super().__init__(settings, problem, folder, watch)
         self.settings = settings
         self.lambdas = np.linspace(0.0, 1.0, settings.path.num)
         self.tuned = -1

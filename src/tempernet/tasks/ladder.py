@@ -21,7 +21,7 @@ from tempernet.errors import ConfigError, NumericsError, Stopped
 from tempernet.model.networks import Weights
 from tempernet.paths.ladders import place
 from tempernet.store import RunFolder
-from tempernet.tasks.base import Progress, Task, state_arrays, state_from
+from tempernet.tasks.base import Progress, Task, Watch, state_arrays, state_from
 from tempernet.tasks.problem import Problem, make_minimiser, make_tuning
 from tempernet.tempering.adaptation import Adaptation, is_measured, stage_ends
 from tempernet.tempering.engine import Engine
@@ -38,9 +38,13 @@ class LadderTask(Task):
     """A path of rungs in a run folder."""
 
     def __init__(
-        self, settings: LadderSettings, problem: Problem, folder: RunFolder, *watchers: Any
+        self,
+        settings: LadderSettings,
+        problem: Problem,
+        folder: RunFolder,
+        watch: Watch | None = None,
     ) -> None:
-        super().__init__(settings, problem, folder, *watchers)
+        super().__init__(settings, problem, folder, watch)
         self.ladder_settings = settings
         self.tuning = make_tuning(settings)
         self.tunes_on_the_way = settings.protocol != "paper"

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from tempernet.config import OptimiseSettings, TaskSettings
+from tempernet.config import OptimiseSettings, RunSettings
 from tempernet.errors import NumericsError, Stopped
 from tempernet.model.prediction import scores
 from tempernet.model.priors import Gaussian
@@ -22,7 +22,7 @@ from tempernet.optimise.minimise import Minimiser
 from tempernet.optimise.pool import Pool, enough, widest
 from tempernet.paths.path import temperature_path
 from tempernet.store import RunFolder
-from tempernet.tasks.base import Progress, Task
+from tempernet.tasks.base import Progress, Task, Watch
 from tempernet.tasks.problem import Problem
 from tempernet.tempering.engine import Engine
 
@@ -36,9 +36,13 @@ class Optimise(Task):
     reached: int
 
     def __init__(
-        self, settings: OptimiseSettings, problem: Problem, folder: RunFolder, *watchers: Any
+        self,
+        settings: OptimiseSettings,
+        problem: Problem,
+        folder: RunFolder,
+        watch: Watch | None = None,
     ) -> None:
-        super().__init__(settings, problem, folder, *watchers)
+        super().__init__(settings, problem, folder, watch)
         self.settings = settings
         wanted = settings.optimise
         self.minimiser = Minimiser(
@@ -151,7 +155,7 @@ class Optimise(Task):
         )
 
 
-def free_engine(settings: TaskSettings, problem: Problem, copies: int, tile: int | None) -> Engine:
+def free_engine(settings: RunSettings, problem: Problem, copies: int, tile: int | None) -> Engine:
     """An engine of `copies` starts without walls: of the Gaussian prior only the shapes are used."""
     target = Target.classifier(
         problem.network, problem.data.train, Gaussian.for_network(problem.network)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from tempernet.config import Settings
+from tempernet.config import SweepSettings
 from tempernet.paths.path import geometric_temperatures, temperature_path
 from tempernet.tasks.problem import Problem, make_engine, make_problem, make_tuning, temperatures_of
 from tempernet.tasks.sweep import PREDICTIONS, keep_rounds, kept_rungs
@@ -68,7 +68,7 @@ class Cost(NamedTuple):
     compiling: float
 
 
-def make_plan(settings: Settings) -> Plan:
+def make_plan(settings: SweepSettings) -> Plan:
     """Work out the sizes, and time a few steps of all replicas on this machine."""
     began = time.perf_counter()
     problem = make_problem(settings)
@@ -104,7 +104,7 @@ def make_plan(settings: Settings) -> Plan:
     )
 
 
-def measure(settings: Settings, problem: Problem, tile: int, replicas: int) -> Cost:
+def measure(settings: SweepSettings, problem: Problem, tile: int, replicas: int) -> Cost:
     """Time trajectories of two lengths: the difference is the gradients, the rest what each
     trajectory adds.
 
@@ -120,7 +120,7 @@ def measure(settings: Settings, problem: Problem, tile: int, replicas: int) -> C
     return Cost(scale * gradient, scale * max(seconds[1] - gradient, 0.0), compiling)
 
 
-def tuning_trajectories(settings: Settings) -> float:
+def tuning_trajectories(settings: SweepSettings) -> float:
     """Trajectories that tuning takes besides the rounds, if no check has to be repeated."""
     tuning, copies = make_tuning(settings), settings.run.copies
     settling = 3 * SETTLED_CHANGES
@@ -135,14 +135,14 @@ def tuning_trajectories(settings: Settings) -> float:
     return first + (whole if settings.protocol == "paper" else 0)
 
 
-def cooling_stages(settings: Settings, engine: Engine) -> float:
+def cooling_stages(settings: SweepSettings, engine: Engine) -> float:
     """Temperatures that a population stops at on its way to the coldest rung, if replicas start
     that way.
     """
     return COOLING_STEPS * engine.num_rungs if settings.start.weights == "annealed" else 0.0
 
 
-def score_gradients(settings: Settings, problem: Problem) -> float:
+def score_gradients(settings: SweepSettings, problem: Problem) -> float:
     """The scores in units of a gradient on the training examples."""
     run, data = settings.run, problem.data
     scored = min(settings.data.scored, len(data.test)) + min(
@@ -154,7 +154,7 @@ def score_gradients(settings: Settings, problem: Problem) -> float:
     return FORWARD * examples / problem.target.num_examples
 
 
-def memory(settings: Settings, problem: Problem, engine: Engine) -> float:
+def memory(settings: SweepSettings, problem: Problem, engine: Engine) -> float:
     """Bytes that the process will hold, with Python and JAX."""
     held = (
         problem.data.train.x.nbytes
@@ -168,7 +168,7 @@ def memory(settings: Settings, problem: Problem, engine: Engine) -> float:
     return 450e6 + held + weights + activations + kept + 5 * _ensemble_bytes(problem, engine)
 
 
-def disk(settings: Settings, problem: Problem, engine: Engine) -> float:
+def disk(settings: SweepSettings, problem: Problem, engine: Engine) -> float:
     """Bytes of the run folder: records, kept weights, three checkpoints, figures and results."""
     run, replicas = settings.run, engine.num_replicas
     layers = len(problem.network.sizes) - 1
@@ -186,13 +186,13 @@ def _ensemble_bytes(problem: Problem, engine: Engine) -> float:
     return engine.num_replicas * len(problem.test_labels) * problem.network.classes * 4
 
 
-def _population_bytes(settings: Settings, problem: Problem, engine: Engine) -> float:
+def _population_bytes(settings: SweepSettings, problem: Problem, engine: Engine) -> float:
     """What is kept of a population on its way."""
     return cooling_stages(settings, engine) * engine.copies * KEPT * problem.network.num_weights * 4
 
 
 def _shortened(
-    settings: Settings, problem: Problem, num_steps: int, tile: int, replicas: int
+    settings: SweepSettings, problem: Problem, num_steps: int, tile: int, replicas: int
 ) -> Engine:
     """An engine like the run's with fewer replicas and one trajectory of few steps a round."""
     few = min(replicas, MEASURED_TILES * tile * jax.device_count())
@@ -219,7 +219,7 @@ def _seconds_a_round(engine: Engine, state: State) -> float:
     return float(np.median(times))
 
 
-def rows(plan: Plan, settings: Settings, duration: str) -> list[tuple[str, str]]:
+def rows(plan: Plan, settings: SweepSettings, duration: str) -> list[tuple[str, str]]:
     """The plan in words."""
     run = settings.run
     return [

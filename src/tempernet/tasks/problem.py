@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tempernet.config import SamplingSettings, Settings, TaskSettings
+from tempernet.config import RunSettings, SamplingSettings, SweepSettings
 from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz
 from tempernet.errors import ConfigError, DataError
 from tempernet.kernels import hmc
@@ -37,7 +37,7 @@ class Problem:
     all_test: Batch
 
 
-def make_problem(settings: TaskSettings) -> Problem:
+def make_problem(settings: RunSettings) -> Problem:
     """Read the data and put the target together."""
     data = load_data(settings)
     network = make_network(settings, data)
@@ -107,7 +107,7 @@ def make_tuning(settings: SamplingSettings) -> Tuning:
     return Tuning(low=settings.tune.low, high=settings.tune.high)
 
 
-def temperatures_of(settings: Settings) -> paths.Path:
+def temperatures_of(settings: SweepSettings) -> paths.Path:
     """The ladder that a sweep begins with: an adaptive one begins geometric."""
     ladder = settings.ladder
     if ladder.kind == "listed":
@@ -115,7 +115,7 @@ def temperatures_of(settings: Settings) -> paths.Path:
     return paths.temperature_path(paths.geometric_temperatures(ladder.low, ladder.high, ladder.num))
 
 
-def load_data(settings: TaskSettings) -> Dataset:
+def load_data(settings: RunSettings) -> Dataset:
     """The data set that the settings name, split."""
     wanted = settings.data
     source = _source(wanted.source, wanted.size or None)
@@ -125,7 +125,7 @@ def load_data(settings: TaskSettings) -> Dataset:
     return source.split(n_train, seed=wanted.seed, indices=indices, n_validation=held_out)
 
 
-def make_network(settings: TaskSettings, data: Dataset) -> MLP:
+def make_network(settings: RunSettings, data: Dataset) -> MLP:
     """A network by the name of the paper, or by its layer sizes."""
     name = settings.network.name
     network = network_by_name(name)
@@ -140,7 +140,7 @@ def make_network(settings: TaskSettings, data: Dataset) -> MLP:
     return network
 
 
-def model_hash(network: MLP, settings: TaskSettings) -> str:
+def model_hash(network: MLP, settings: RunSettings) -> str:
     """Names the network and its prior."""
     text = f"{networks.MLP.__name__} {network} {settings.prior!r}"
     return hashlib.sha256(text.encode()).hexdigest()

@@ -10,8 +10,9 @@ from typing import Any
 import jax
 import numpy as np
 
-from tempernet.config import Settings
+from tempernet.config import SweepSettings
 from tempernet.store import RunFolder
+from tempernet.tasks.base import Watch
 from tempernet.tasks.ladder import LadderTask
 from tempernet.tasks.problem import Problem, make_engine, temperatures_of
 from tempernet.tempering.engine import Engine
@@ -29,9 +30,13 @@ class Sweep(LadderTask):
     scores: int
 
     def __init__(
-        self, settings: Settings, problem: Problem, folder: RunFolder, *watchers: Any
+        self,
+        settings: SweepSettings,
+        problem: Problem,
+        folder: RunFolder,
+        watch: Watch | None = None,
     ) -> None:
-        super().__init__(settings, problem, folder, *watchers)
+        super().__init__(settings, problem, folder, watch)
         self.settings = settings
 
     def make_engine(self, tile: int | None) -> Engine:

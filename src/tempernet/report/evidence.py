@@ -1,16 +1,17 @@
-"""What a person sees of an evidence, and of models compared."""
+"""What is said of an evidence, and of models compared: documents, tables and lines."""
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 from rich.table import Table
 
 from tempernet.report.formatting import with_error
 from tempernet.report.terminal import console_for_output, grouped_reasons, show_report
 from tempernet.results.comparison import Comparison
-from tempernet.results.evidence import EvidenceResults
+from tempernet.results.evidence import EvidenceResults, rung_rows
 
 
 def show_evidence(results: EvidenceResults, written: list[Path]) -> None:
@@ -97,3 +98,66 @@ def _table(*headings: str) -> Table:
 
 def _least(results: EvidenceResults) -> float:
     return float(results.recorded.swap_rate.min())
+
+
+def document(results: EvidenceResults) -> dict[str, Any]:
+    """What `results.json` and `--json` say."""
+    mean, error = results.log_evidence
+    headline = results.log_integrals[results.headline]
+    return {
+        "task": "evidence",
+        "method": results.method,
+        "protocol": results.settings.protocol,
+        "network": results.settings.network.name,
+        "prior": results.settings.prior.model_dump(),
+        "data": results.provenance["data"],
+        "finished": results.finished,
+        "rounds": results.recorded.samples.phi.shape[1],
+        "copies": results.recorded.samples.phi.shape[0],
+        "headline": results.headline,
+        "log_evidence": mean,
+        "log_evidence_error": error,
+        "log_integral": headline.value,
+        "log_prior_volume": results.log_volume,
+        "estimators": {name: found._asdict() for name, found in results.log_integrals.items()},
+        "trusted": results.trusted,
+        "disagreements": results.disagreements,
+        "drift_between_halves": results.drift,
+        "verdict": {
+            "equilibrated": results.verdict.good,
+            "headline": results.verdict.headline,
+            "advice": results.verdict.advice,
+        },
+        "barrier": {"total": results.barrier.total, "rungs_wanted": results.barrier.rungs_wanted},
+        "round_trips": results.recorded.round_trips,
+        "rungs": rung_rows(results),
+    }
+
+
+def comparison_document(found: Comparison) -> dict[str, Any]:
+    """What `compare --json` says."""
+    return {
+        "task": "compare",
+        "data": found.models[0].provenance["data"],
+        "models": [
+            {
+                "path": str(model.path),
+                "network": model.settings.network.name,
+                "method": model.method,
+                "protocol": model.settings.protocol,
+                "log_integral": model.log_integrals[model.headline].value,
+                "log_prior_volume": model.log_volume,
+                "log_evidence": model.log_evidence.mean,
+                "log_evidence_error": model.log_evidence.error,
+                "log_bayes_factor": factor.mean,
+                "log_bayes_factor_error": factor.error if i else 0.0,
+                "probability": found.probabilities[i],
+                "probability_low": found.low[i],
+                "probability_high": found.high[i],
+                "trusted": model.trusted,
+            }
+            for i, (model, factor) in enumerate(
+                zip(found.models, found.log_bayes_factors, strict=True)
+            )
+        ],
+    }

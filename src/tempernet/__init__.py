@@ -18,7 +18,6 @@ one_device_per_core()
 from tempernet.annealing.annealer import anneal  # noqa: E402
 from tempernet.data import mnist16, read_idx, read_indices, read_npz  # noqa: E402
 from tempernet.errors import ConfigError, DataError, NumericsError, StoreError, TempernetError  # noqa: E402
-from tempernet.evidence.log_evidence import Evidence, log_evidence  # noqa: E402
 from tempernet.kernels.hmc import Dynamics  # noqa: E402
 from tempernet.model.networks import M1, M3, MLP, FunctionNetwork, M3star, from_equinox  # noqa: E402
 from tempernet.model.priors import Gaussian, UniformBox  # noqa: E402
@@ -26,7 +25,6 @@ from tempernet.model.target import Target, hold_out, uninformed_loss  # noqa: E4
 from tempernet.optimise.minimise import Minimiser  # noqa: E402
 from tempernet.paths.path import geometric_temperatures, temperature_path  # noqa: E402
 from tempernet.tempering.engine import Engine  # noqa: E402
-from tempernet.tempering.sampling import Samples, sample  # noqa: E402
 from tempernet.tempering.tuning import Tuning  # noqa: E402
 
 __all__ = [
@@ -37,13 +35,11 @@ __all__ = [
     "DataError",
     "Dynamics",
     "Engine",
-    "Evidence",
     "FunctionNetwork",
     "Gaussian",
     "M3star",
     "Minimiser",
     "NumericsError",
-    "Samples",
     "StoreError",
     "Target",
     "TempernetError",
@@ -53,12 +49,10 @@ __all__ = [
     "from_equinox",
     "geometric_temperatures",
     "hold_out",
-    "log_evidence",
     "mnist16",
     "read_idx",
     "read_indices",
     "read_npz",
-    "sample",
     "temperature_path",
     "uninformed_loss",
 ]

@@ -15,9 +15,10 @@ from tempernet.diagnostics.verdict import judge
 from tempernet.evidence.estimators import LogRatio, PathSamples
 from tempernet.paths.ladders import measure_barrier
 from tempernet.paths.path import bridge_path, temperature_path
-from tempernet.results.evidence import NO_CENTRE, EvidenceResults, Recorded, headline_of
+from tempernet.results.evidence import EvidenceResults, headline_of
 from tempernet.results.optimise import Optimised
-from tempernet.results.sweep import Samples, summarise
+from tempernet.results.path_records import NO_CENTRE, RecordedPath
+from tempernet.results.sweep import SweepResults, summarise
 
 LAYERS = 2
 
@@ -39,7 +40,7 @@ def make_results(
     test_loss: np.ndarray | None = None,
     energy: np.ndarray | None = None,
     swap_rate: np.ndarray | None = None,
-) -> Samples:
+) -> SweepResults:
     """A run that never was: normal energies with the variance of their mean's slope, copies apart
     at `stuck` rungs.
 
@@ -108,7 +109,7 @@ def make_results(
             error = 0.01 if copies > 1 else np.nan
             summary[f"ensemble_{name}"] = ("temperature", np.full(rungs, value))
             summary[f"ensemble_{name}_error"] = ("temperature", np.full(rungs, error))
-    return Samples(
+    return SweepResults(
         path=path,
         settings=config.resolve(
             assignments=[
@@ -236,7 +237,7 @@ def make_evidence(
         rungs = bridge_path([0.0, 1.0], NO_CENTRE)
     draws = np.random.default_rng(3).standard_normal((4, 200, 2, len(rungs.terms)))
     samples = PathSamples(rungs.coefficients, draws)
-    recorded = Recorded(rungs, samples, np.zeros(1), draws, np.full(1, 0.5), 5, 1.0)
+    recorded = RecordedPath(rungs, samples, np.zeros(1), draws, np.full(1, 0.5), 5, 1.0)
     found = LogRatio(log_integral, error, error, error)
     return EvidenceResults(
         path=Path(f"evidence-{network.lower()}-{protocol}"),

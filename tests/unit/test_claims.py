@@ -27,7 +27,7 @@ from tempernet.paper.claims import (
     temperatures,
 )
 from tempernet.paper.claims.claim import NO_RUN, Undecided, above, over_copies
-from tempernet.results.sweep import Samples
+from tempernet.results.sweep import SweepResults
 
 LADDER = np.geomspace(0.01, 100, 13)
 """With T = 1 in the middle."""
@@ -44,7 +44,7 @@ def rising(cross: float) -> np.ndarray:
     return math.log(10) + 0.8 * np.tanh(3 * (LOG_T - math.log10(cross)))
 
 
-def sweep(n: int, loss: np.ndarray | None = None, network: str = "M3", **made: Any) -> Samples:
+def sweep(n: int, loss: np.ndarray | None = None, network: str = "M3", **made: Any) -> SweepResults:
     return make_results(
         LADDER,
         n_train=n,
@@ -57,8 +57,8 @@ def sweep(n: int, loss: np.ndarray | None = None, network: str = "M3", **made: A
 
 
 def sweeps(
-    of: Callable[[int], Samples], network: str = "m3", protocol: str = "default"
-) -> dict[str, Samples]:
+    of: Callable[[int], SweepResults], network: str = "m3", protocol: str = "default"
+) -> dict[str, SweepResults]:
     return {f"{network}-d{n}-{protocol}": of(n) for n in (50, 500, 5000)}
 
 

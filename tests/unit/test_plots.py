@@ -26,7 +26,7 @@ from tempernet.report.figures.axis import HOLLOW, fit_y, log_ticks, number, temp
 from tempernet.report.figures.files import DPI
 from tempernet.report.figures.trajectory import energies_per_example
 from tempernet.results.optimise import SCORED, Optimised
-from tempernet.results.sweep import Samples
+from tempernet.results.sweep import SweepResults
 
 NAMES = (
     "fig2-trajectory",
@@ -39,7 +39,7 @@ NAMES = (
     "mean-square",
 )
 LADDER = np.geomspace(0.1, 10, 7)
-CASES: dict[str, Callable[[], Samples]] = {
+CASES: dict[str, Callable[[], SweepResults]] = {
     "normal": lambda: make_results(LADDER),
     "one copy": lambda: make_results(LADDER, copies=1),
     "one rung": lambda: make_results(np.array([1.0])),
@@ -57,7 +57,7 @@ CASES: dict[str, Callable[[], Samples]] = {
 
 
 @functools.cache
-def case(name: str) -> Samples:
+def case(name: str) -> SweepResults:
     return CASES[name]()
 
 
@@ -67,7 +67,7 @@ def images() -> tuple[np.ndarray, np.ndarray]:
     return rng.standard_normal((80, 16, 16)).astype(np.float32), rng.integers(0, 10, 80)
 
 
-def figures_of(run: Samples) -> list[Figure]:
+def figures_of(run: SweepResults) -> list[Figure]:
     ensemble = figures.ensemble_figure(run)
     return [
         figures.trajectory_figure(run),
@@ -154,7 +154,7 @@ def test_no_run_is_too_odd_to_draw_and_nothing_is_cut_off_or_covered(name: str) 
     "draw", [figures.trajectory_figure, figures.swaps_figure, figures.heat_capacity_figure]
 )
 def test_bytes_are_the_same_every_time_whatever_the_users_settings(
-    draw: Callable[[Samples], Figure], tmp_path: Path
+    draw: Callable[[SweepResults], Figure], tmp_path: Path
 ) -> None:
     first = figures.save(draw(case("normal")), tmp_path / "first")
     with matplotlib.rc_context(
@@ -172,7 +172,7 @@ def test_bytes_are_the_same_every_time_whatever_the_users_settings(
 def test_hollow_markers_and_their_legend_only_where_a_rung_has_not_equilibrated(
     draw: Callable[..., Figure],
 ) -> None:
-    def figure(run: Samples) -> Figure:
+    def figure(run: SweepResults) -> Figure:
         return draw([run]) if draw is figures.loss_figure else draw(run)
 
     good, bad = case("normal"), case("not equilibrated")

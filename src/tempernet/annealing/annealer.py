@@ -29,7 +29,7 @@ from tempernet.paths.path import geometric_temperatures, temperature_path
 from tempernet.tempering import tuning as rules
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.rounds import Record, State
-from tempernet.tempering.sampling import Start, starting_weights
+from tempernet.tempering.starts import Start, starting_weights
 from tempernet.tempering.tuning import Tuning
 
 LEAST_REPLICAS = 4

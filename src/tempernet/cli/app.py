@@ -475,11 +475,11 @@ def export(
 ) -> None:
     """Write the results of a sweep or an evidence to a file for other programs."""
     from tempernet.results import evidence as evidence_results
-    from tempernet.results import sweep as results
+    from tempernet.results import sweep_files
     from tempernet.store import RunFolder, files, outcome
     from tempernet.store.folder import RESULTS_NC
 
-    room: Any = evidence_results if RunFolder.open(run).settings.task == "evidence" else results
+    room: Any = evidence_results if RunFolder.open(run).settings.task == "evidence" else sweep_files
     found = room.load(run)
     content = room.netcdf(found) if to is Format.netcdf else room.csv_table(found).encode()
     path = out or run / (RESULTS_NC if to is Format.netcdf else "results.csv")

@@ -11,10 +11,10 @@ from rich.table import Table
 
 from tempernet.report.formatting import with_error
 from tempernet.report.terminal import grouped_reasons, show_report
-from tempernet.results.sweep import Samples, at_rung, nearest, transition
+from tempernet.results.sweep import SweepResults, at_rung, nearest, transition
 
 
-def document(results: Samples) -> dict[str, Any]:
+def document(results: SweepResults) -> dict[str, Any]:
     """What `results.json` and `--json` say."""
     summary = results.summary
     best = results.best
@@ -53,14 +53,14 @@ def document(results: Samples) -> dict[str, Any]:
     }
 
 
-def show(results: Samples, written: list[Path]) -> None:
+def show(results: SweepResults, written: list[Path]) -> None:
     """The table, the best temperature, the verdict, and where everything is, on standard output."""
     sizes = results.series.sizes
     length = f"{sizes['copy']} copies, {sizes['round']} rounds"
     show_report(results, length, table(results), statements(results), written)
 
 
-def table(results: Samples) -> Table:
+def table(results: SweepResults) -> Table:
     """One row a temperature."""
     summary = results.summary
     headings = (
@@ -105,7 +105,7 @@ def table(results: Samples) -> Table:
     return made
 
 
-def statements(results: Samples) -> list[str]:
+def statements(results: SweepResults) -> list[str]:
     """What the run says, in a few lines."""
     lines = []
     best = results.best
@@ -138,7 +138,7 @@ def statements(results: Samples) -> list[str]:
     return lines
 
 
-def _forgetting(results: Samples) -> str:
+def _forgetting(results: SweepResults) -> str:
     """How often replicas have forgotten what they were and how well where, where that can be told
     of all rungs.
     """
@@ -154,7 +154,7 @@ def _forgetting(results: Samples) -> str:
     )
 
 
-def _held_out(results: Samples, rung: int) -> str:
+def _held_out(results: SweepResults, rung: int) -> str:
     summary = results.summary
     full = "full_test_loss" in summary
     if not full and "test_loss" not in summary:

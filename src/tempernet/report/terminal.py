@@ -15,7 +15,7 @@ from rich.table import Table
 
 from tempernet.diagnostics.verdict import Verdict
 from tempernet.report.formatting import duration
-from tempernet.tasks.base import Progress as Told
+from tempernet.tempering.host import Progress as Told
 
 LINE_SECONDS = 10.0
 PLAIN_WIDTH = 132

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tempernet.annealing.annealer import Schedule
 from tempernet.annealing.stopping import Course, follow, least
 from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.errors import StoreError
 from tempernet.optimise.pool import spread
 from tempernet.store import RunFolder
 from tempernet.store.folder import PROVENANCE
+from tempernet.tasks.problem import make_schedule
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def load(path: Path) -> Annealed:
     """Read the folder of a cooling, finished or not."""
     folder = RunFolder.open(path, "anneal")
     settings, provenance = folder.settings, folder.read_json(PROVENANCE)
-    schedule = Schedule(**schedule_of(settings))
+    schedule = make_schedule(settings)
     records = folder.records
     rows, scores = records.load("rounds"), records.load("scores")
     # The last score of a temperature may come before its last round.
@@ -114,11 +114,6 @@ def load(path: Path) -> Annealed:
         course=follow(losses, schedule.patience),
         test={name: array[0] for name, array in records.load("test").items()},
     )
-
-
-def schedule_of(settings: Any) -> dict[str, Any]:
-    """The part of an anneal's settings that is its schedule."""
-    return {name: getattr(settings.cooling, name) for name in Schedule.__dataclass_fields__}
 
 
 def held_out_scores(found: Annealed) -> dict[str, Any]:

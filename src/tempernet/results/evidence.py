@@ -1,4 +1,4 @@
-"""Results of an evidence: from the records in a run folder to log evidences.
+"""Results of an evidence: from the records of a path to log evidences.
 
     log evidence = log integral of exp(-E - prior energy) dw - log prior volume (Sec. 4.4)
 
@@ -17,53 +17,28 @@ from typing import Any
 import numpy as np
 import xarray
 
-from tempernet.config import EvidenceSettings, RunSettings, SamplingSettings
-from tempernet.diagnostics.flow import Flow, freedom
+from tempernet.config import EvidenceSettings, LadderSettings
 from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.diagnostics.thermo import histogram_overlap
 from tempernet.diagnostics.verdict import Verdict, judge
 from tempernet.errors import StoreError
 from tempernet.evidence import estimators as evidence
-from tempernet.evidence.estimators import HEADLINE, LogRatio, PathSamples
+from tempernet.evidence.estimators import HEADLINE, LogRatio
 from tempernet.paths.ladders import Barrier, measure_barrier
-from tempernet.paths.path import Centre, bridge_path, temperature_path
 from tempernet.paths.path import Path as RungPath
+from tempernet.results.path_records import RecordedPath, in_sequence, side_by_side
 from tempernet.store import RunFolder
 from tempernet.store.folder import PROVENANCE, QUADRATIC
-
-NO_CENTRE = Centre(0.0, 0.0, 1.0)
-"""For a path whose terms are only read, not worked out."""
-
-
-@dataclass(frozen=True, eq=False)
-class Recorded:
-    """What a run recorded of a path, from the posterior to the end that is known."""
-
-    rungs: RungPath
-    samples: PathSamples
-    known: np.ndarray
-    """log of the integral at the end that is known, with J(w0) for a bridge: (copies,), or one for
-    all.
-    """
-    mean_squares: np.ndarray
-    """(copies, rounds, K, layers)."""
-    swap_rate: np.ndarray
-    """(K-1,), NaN without exchange."""
-    round_trips: int
-    freedom: float
-    """Of the replicas (see `flow.freedom`), NaN without exchange."""
-    apart: bool = False
-    """Whether each copy has a path of its own."""
 
 
 @dataclass(frozen=True, eq=False)
 class EvidenceResults:
     """An evidence as read from its folder."""
 
-    path: Path
-    settings: RunSettings
+    path: Path | None
+    settings: LadderSettings
     provenance: dict[str, Any]
-    recorded: Recorded
+    recorded: RecordedPath
     log_integrals: dict[str, LogRatio]
     """log of the integral of exp(-E - prior energy), by estimator."""
     halves: tuple[LogRatio, LogRatio]
@@ -118,49 +93,64 @@ class EvidenceResults:
         return f"{network} on {data['n_train']} images of {data['name']}, {self.settings.protocol} protocol"
 
 
-def headline_of(settings: RunSettings) -> str:
+def headline_of(settings: LadderSettings) -> str:
     """The estimator that is believed: the paper integrates by Simpson's rule."""
     return "simpson" if settings.protocol == "paper" else HEADLINE
 
 
 def load(path: Path, *, quick: bool = False) -> EvidenceResults:
-    """Read a run folder and work out its evidence; `quick` by the headline's estimator alone, for a
-    look at a run.
+    """Read a run folder and work out its evidence.
+
+    `quick` is by the headline's estimator alone, for a look at a run.
     """
     folder = RunFolder.open(path, "evidence", "sweep")
-    settings, provenance = folder.settings, folder.read_json(PROVENANCE)
-    recorded = _read(path, settings, folder, provenance)
+    settings: LadderSettings = folder.settings
+    provenance = folder.read_json(PROVENANCE)
+    recorded = _read(str(path), settings, folder, provenance)
+    checkpoint, _ = folder.checkpoints.latest()
+    for outdated in folder.outdated(checkpoint) if checkpoint else []:
+        raise StoreError(f"{outdated}; put the last one back")
+    finished = bool(checkpoint and checkpoint.meta["finished"])
+    return results_of(recorded, settings, provenance, path=path, finished=finished, quick=quick)
+
+
+def results_of(
+    recorded: RecordedPath,
+    settings: LadderSettings,
+    provenance: dict[str, Any],
+    *,
+    path: Path | None = None,
+    finished: bool = True,
+    quick: bool = False,
+) -> EvidenceResults:
+    """The results of an evidence from what it recorded."""
     samples, headline = recorded.samples, headline_of(settings)
     if samples.phi.shape[1] < 2:
         raise StoreError(
             f"{path} has one round of samples so far; an evidence and its drift need two"
         )
     names = (headline,) if quick else tuple(evidence.ESTIMATORS)
-    found = evidence.log_integrals(samples, recorded.known, apart=recorded.apart, names=names)
-    half, known, apart = samples.phi.shape[1] // 2, recorded.known, recorded.apart
+    known, apart = recorded.known, recorded.apart
+    found = evidence.log_integrals(samples, known, apart=apart, names=names)
+    half = samples.phi.shape[1] // 2
     first, second = (
-        evidence.log_integrals(replace(samples, phi=part), known, apart=apart, names=[headline])[
-            headline
-        ]
+        evidence.log_integrals(replace(samples, phi=part), known, apart=apart, names=[headline])
         for part in (samples.phi[:, :half], samples.phi[:, -half:])
     )
-    checkpoint, _ = folder.checkpoints.latest()
-    for outdated in folder.outdated(checkpoint) if checkpoint else []:
-        raise StoreError(f"{outdated}; put the last one back")
     return EvidenceResults(
         path=path,
         settings=settings,
         provenance=provenance,
         recorded=recorded,
         log_integrals=found,
-        halves=(first, second),
+        halves=(first[headline], second[headline]),
         log_volume=float(provenance["model"]["log_prior_volume"]),
         integrand=average(samples.slope),
         overlap=histogram_overlap(samples.slope),
         barrier=measure_barrier(recorded.rungs, recorded.swap_rate, samples.phi.mean(axis=(0, 1))),
         verdict=_verdict(recorded, settings),
         disagreements=evidence.disagreements(found, headline),
-        finished=bool(checkpoint and checkpoint.meta["finished"]),
+        finished=finished,
     )
 
 
@@ -232,93 +222,20 @@ def csv_table(results: EvidenceResults) -> str:
 
 
 def _read(
-    path: Path, settings: RunSettings, folder: RunFolder, provenance: dict[str, Any]
-) -> Recorded:
-    if not isinstance(settings, EvidenceSettings) or settings.path.method == "temperature":
-        known = np.asarray(float(provenance["model"]["log_prior_volume"]))
-        return _from_rounds(path, settings, folder, "temperatures", known)
-    known = _known(folder)
-    if settings.protocol == "paper":
-        return _from_sequence(path, settings, folder, known)
-    return _from_rounds(path, settings, folder, "lambdas", known)
+    name: str, settings: LadderSettings, folder: RunFolder, provenance: dict[str, Any]
+) -> RecordedPath:
+    if isinstance(settings, EvidenceSettings) and settings.path.method == "bridge":
+        said = folder.read_json(QUADRATIC)
+        # log of the quadratic's integral and -J(w0), of each copy or of all.
+        known = np.subtract(said["log_integral"], said["centre_energy"])
+        if settings.protocol == "paper":
+            return in_sequence(name, settings, folder.records.load("bridges"), known)
+        return side_by_side(name, settings, folder.records.load("rounds"), "lambda", known)
+    known = np.asarray(float(provenance["model"]["log_prior_volume"]))
+    return side_by_side(name, settings, folder.records.load("rounds"), "temperature", known)
 
 
-def _known(folder: RunFolder) -> np.ndarray:
-    """log of the quadratic's integral and -J(w0), of each copy or of all."""
-    said = folder.read_json(QUADRATIC)
-    return np.asarray(said["log_integral"], np.float64) - np.asarray(
-        said["centre_energy"], np.float64
-    )
-
-
-def _from_rounds(
-    path: Path, settings: Any, folder: RunFolder, parameter: str, known: np.ndarray
-) -> Recorded:
-    """Rungs sampled side by side; of temperatures, those from T = 1 on."""
-    rows = folder.records.load("rounds")
-    burn_in, done = settings.run.burn_in, len(next(iter(rows.values()), ()))
-    if done <= burn_in:
-        raise StoreError(f"{path} has no samples yet: {done} of {burn_in} rounds of burn-in so far")
-    values = rows[parameter][-1]
-    if parameter == "lambdas":
-        which, rungs = np.arange(len(values)), bridge_path(values, NO_CENTRE)
-    else:
-        which = _from_posterior(path, values)
-        rungs = temperature_path(values[which])
-    phi, squares = (
-        np.moveaxis(stacked[burn_in:], 0, 1)[:, :, which]
-        for stacked in (
-            np.stack([rows[name] for name in rungs.terms], axis=-1),
-            rows["mean_squares"],
-        )
-    )
-    swaps, attempts = (
-        rows[name][burn_in:, :, which[:-1]].sum(axis=(0, 1))
-        for name in ("swap_probability", "swap_attempts")
-    )
-    replica = rows["replica"][burn_in:]
-    with np.errstate(invalid="ignore"):
-        swap_rate = swaps / attempts
-    samples = PathSamples(rungs.coefficients, phi)
-    round_trips = int(Flow.of(replica, int(which[0]) + 1).round_trips.sum())
-    return Recorded(rungs, samples, known, squares, swap_rate, round_trips, freedom(replica))
-
-
-def _from_sequence(
-    path: Path, settings: EvidenceSettings, folder: RunFolder, known: np.ndarray
-) -> Recorded:
-    """Rungs sampled one after the other, which are known only when all of them are."""
-    rows = folder.records.load("bridges")
-    rounds, num = settings.run.rounds, settings.path.num
-    done = len(next(iter(rows.values()), ())) // rounds
-    if done < num:
-        raise StoreError(
-            f"{path} has no evidence yet: {done} of {num} distributions are sampled so far"
-        )
-
-    def by_copy(array: np.ndarray) -> np.ndarray:
-        """(rungs x rounds, copies, ...) -> (copies, rounds, rungs, ...)."""
-        return np.moveaxis(array.reshape(num, rounds, *array.shape[1:]), (0, 1, 2), (2, 1, 0))
-
-    rungs = bridge_path(rows["lambda"][::rounds], NO_CENTRE)
-    phi = np.stack([by_copy(rows[name]) for name in rungs.terms], axis=-1)
-    none = np.full(num - 1, np.nan)
-    samples, squares = PathSamples(rungs.coefficients, phi), by_copy(rows["mean_squares"])
-    return Recorded(rungs, samples, known, squares, none, 0, np.nan, True)
-
-
-def _from_posterior(path: Path, temperatures: np.ndarray) -> np.ndarray:
-    """Which rungs lead from T = 1 to the prior."""
-    which = np.flatnonzero(temperatures >= 1.0)
-    if not (len(which) > 1 and temperatures[which[0]] == 1.0 and np.isinf(temperatures[-1])):
-        raise StoreError(
-            f"{path} has no evidence: its temperatures, {temperatures[0]:.3g} to {temperatures[-1]:.3g}, must have 1 "
-            "and inf among them; give a sweep ladder.temperatures with both, or run tempernet evidence"
-        )
-    return which
-
-
-def _verdict(recorded: Recorded, settings: SamplingSettings) -> Verdict:
+def _verdict(recorded: RecordedPath, settings: LadderSettings) -> Verdict:
     phi, squares = recorded.samples.phi, recorded.mean_squares
     observables = {f"the {name}": phi[..., m] for m, name in enumerate(recorded.rungs.terms)}
     for layer in range(squares.shape[-1]):

@@ -72,7 +72,7 @@ def stored(folder: RunFolder, settings: Any, structure: Any, wanted: str = BEST)
         raise StoreError(
             f"{folder.path} has kept no weights yet; go on with: tempernet resume {folder.path}"
         )
-    temperatures = rows["temperatures"][-1]
+    temperatures = rows["temperature"][-1]
     rung = _rung(folder.path, settings.task, temperatures, wanted)
     leaves = [rows[f"leaf{i}"][:, :, rung] for i in range(structure.num_leaves)]
     # (rows, copies, ...) as one axis of members.

@@ -78,7 +78,7 @@ def _prepared(settings: Any, path: Path) -> tuple[Any, Any, Any]:
     settings = _settings_for(path, settings)
     problem = make_problem(settings)
     if settings.task == "anneal":
-        from tempernet.tasks.anneal import check_comparable
+        from tempernet.tasks.baseline import check_comparable
 
         check_comparable(settings, problem)
     folder = _folder(path)
@@ -230,6 +230,7 @@ def _finish_sweep(path: Path) -> Finished:
     from tempernet.report import figures
     from tempernet.report.sweep import document, show
     from tempernet.results import sweep as results
+    from tempernet.results.sweep_files import write_netcdf
     from tempernet.store.folder import FIGURES
 
     found = results.load(path)
@@ -237,7 +238,7 @@ def _finish_sweep(path: Path) -> Finished:
         found,
         document(found),
         lambda: figures.draw_all(found, path / FIGURES, images_of(found)),
-        lambda: results.write_netcdf(found),
+        lambda: write_netcdf(found),
     )
     return document(found), lambda: show(found, written)
 

@@ -18,16 +18,18 @@ from tempernet.errors import NumericsError, Stopped
 from tempernet.model.prediction import scores
 from tempernet.model.priors import Gaussian
 from tempernet.model.target import Target
+from tempernet.model.weights import packed, unpacked
 from tempernet.optimise.minimise import Minimiser
 from tempernet.optimise.pool import Pool, enough, widest
 from tempernet.paths.path import temperature_path
 from tempernet.store import RunFolder
-from tempernet.tasks.base import Progress, Task, Watch
+from tempernet.tasks.base import Task, Watch
 from tempernet.tasks.problem import Problem
 from tempernet.tempering.engine import Engine
+from tempernet.tempering.host import Progress
 
 
-class Optimise(Task):
+class Optimise(Task[OptimiseSettings]):
     """An optimisation in a run folder."""
 
     pool: Pool | None
@@ -43,7 +45,6 @@ class Optimise(Task):
         watch: Watch | None = None,
     ) -> None:
         super().__init__(settings, problem, folder, watch)
-        self.settings = settings
         wanted = settings.optimise
         self.minimiser = Minimiser(
             wanted.minimiser, wanted.time_step, wanted.max_gradients, wanted.tolerance
@@ -56,7 +57,7 @@ class Optimise(Task):
             self.settings, self.problem, self.settings.run.copies, self.begun_tile()
         )
         self.pool, self.started, self.reached = None, 0, 0
-        if not self.restored():
+        if not self.go_back():
             self.note_start()
             # Records without any checkpoint could not be cut.
             self.checkpoint()
@@ -83,7 +84,7 @@ class Optimise(Task):
         self.wait(found)
         new = Pool.of(found, self.started, wanted.starts)
         for i in range(len(new.number)):
-            self.records.append(
+            self.record(
                 "starts",
                 {name: getattr(new, name)[i] for name in ("energy", "gradients", "reached")},
             )
@@ -96,7 +97,8 @@ class Optimise(Task):
         pool, network, data = self.pool, self.problem.network, self.problem.data
         if pool is None or not np.isfinite(pool.energy).all():
             raise NumericsError(
-                "an optimised energy is not finite: check the data, or take a smaller optimise.time_step"
+                "an optimised energy is not finite: check the data, or take a smaller "
+                "optimise.time_step"
             )
         self.show("score")
         train, test = (
@@ -112,19 +114,16 @@ class Optimise(Task):
             "widest": widest(network, pool.weights),
             "in_prior": np.asarray(jax.vmap(self.problem.target.prior.contains)(pool.weights)),
         }
-        leaves = jax.tree.leaves(pool.weights)
         for i in range(len(pool.number)):
-            self.records.append("kept", {name: column[i] for name, column in columns.items()})
+            self.record("kept", {name: column[i] for name, column in columns.items()})
             # As a sweep keeps them, (copies, temperatures, ...): optimisation is T = 0.
-            row = {f"leaf{j}": leaf[i][None, None] for j, leaf in enumerate(leaves)}
-            self.kept.append(
-                "weights", {"round": pool.number[i], "temperatures": np.zeros(1), **row}
-            )
+            one_rung = jax.tree.map(lambda leaf, i=i: leaf[i][None, None], pool.weights)
+            facts = {"round": pool.number[i], "temperature": np.zeros(1)}
+            self.keep(facts | packed("leaf", one_rung))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The best so far."""
-        leaves = jax.tree.leaves(self.pool)
-        return {f"pool{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
+        return packed("pool", self.pool)
 
     def meta(self) -> dict[str, Any]:
         """How far it is."""
@@ -136,8 +135,7 @@ class Optimise(Task):
         if self.started:
             nothing: Any = np.zeros(0)
             like = Pool(nothing, nothing, nothing, nothing, self.engine.target.prior.like)
-            leaves = [arrays[f"pool{i}"] for i in range(len(jax.tree.leaves(like)))]
-            self.pool = jax.tree.unflatten(jax.tree.structure(like), leaves)
+            self.pool = unpacked("pool", arrays, like)
 
     def _report(self, began: float, first: int) -> None:
         wanted = self.settings.optimise

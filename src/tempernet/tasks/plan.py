@@ -14,11 +14,11 @@ import numpy as np
 from tempernet.config import SweepSettings
 from tempernet.paths.path import geometric_temperatures, temperature_path
 from tempernet.tasks.problem import Problem, make_engine, make_problem, make_tuning, temperatures_of
-from tempernet.tasks.sweep import PREDICTIONS, keep_rounds, kept_rungs
 from tempernet.tempering.adaptation import FIRST_TRAJECTORIES
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.population import KEPT
 from tempernet.tempering.rounds import State
+from tempernet.tempering.scoring import PREDICTIONS, keep_rounds, kept_rungs
 from tempernet.tempering.tuning import SETTLED_CHANGES
 
 MEASURE_SECONDS = 1.0

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tempernet.config import RunSettings, SamplingSettings, SweepSettings
+from tempernet.annealing.annealer import Schedule
+from tempernet.config import AnnealSettings, RunSettings, SamplingSettings, SweepSettings
 from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz
 from tempernet.errors import ConfigError, DataError
 from tempernet.kernels import hmc
@@ -105,6 +106,12 @@ def make_minimiser(settings: SamplingSettings) -> Minimiser:
 def make_tuning(settings: SamplingSettings) -> Tuning:
     """The tuning of step sizes with these settings."""
     return Tuning(low=settings.tune.low, high=settings.tune.high)
+
+
+def make_schedule(settings: AnnealSettings) -> Schedule:
+    """The schedule of a cooling with these settings."""
+    fields = Schedule.__dataclass_fields__
+    return Schedule(**{name: getattr(settings.cooling, name) for name in fields})
 
 
 def temperatures_of(settings: SweepSettings) -> paths.Path:

@@ -316,6 +316,24 @@ class Engine:
         rows = self._rows_by_rung(state)[:, rung]
         return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.point.weights)
 
+    def packed(self, state: State) -> dict[str, np.ndarray]:
+        """A state as named arrays for a checkpoint, without its round."""
+        point = jax.tree.map(lambda leaf: np.asarray(leaf)[: self.num_replicas], state.point)
+        arrays = {f"point{i}": leaf for i, leaf in enumerate(jax.tree.leaves(point))}
+        return arrays | {"replica_at": np.asarray(state.replica_at)}
+
+    def unpacked(self, arrays: Any, done: int) -> State:
+        """A state from a checkpoint, after so many rounds."""
+        weights = self.target.prior.like
+        like: Any = Point(weights, jnp.zeros(()), weights)
+        leaves = [arrays[f"point{i}"] for i in range(len(jax.tree.leaves(like)))]
+        point = self.layout.put_replicas(jax.tree.unflatten(jax.tree.structure(like), leaves))
+        return State(point, jnp.asarray(arrays["replica_at"]), jnp.int32(done))
+
+    def weights(self, state: State) -> Weights:
+        """Weights of all replicas, in their own order: leading axis R."""
+        return self._fetched(state.point.weights)
+
     def _by_rung(self, state: State, by_replica: Any) -> Any:
         """Arrays in the order of replicas (R, ...) in the order of rungs: (copies, K, ...)."""
         rows = self._rows_by_rung(state)

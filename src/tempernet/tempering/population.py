@@ -177,15 +177,6 @@ def _acceptance(record: Record, beta: float) -> np.ndarray:
     return np.asarray(record.info.acceptance, np.float64).mean(keepdims=True).reshape(1)
 
 
-def annealed_weights(engine: Engine, weights: Weights, rounds: int = 3) -> Weights:
-    """Weights for all rungs of an engine's ladder, cooled together from these; leading axes R."""
-    cooling = Cooling(engine, rounds)
-    population = cooling.start(weights)
-    while not cooling.finished(population):
-        population = cooling.stage(population)
-    return weights_at(population, engine.path, weights)
-
-
 def next_beta(energy: np.ndarray, beta: float, last: float, share: float = SHARE) -> float:
     """The furthest beta' up to `last` at which weights exp(-(beta' - beta) E) leave this share
     effective in every copy.

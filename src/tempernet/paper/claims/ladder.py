@@ -23,7 +23,7 @@ from tempernet.paper.claims.claim import (
 )
 from tempernet.paths.ladders import measure_barrier, swap_rates_at
 from tempernet.paths.path import geometric_temperatures, temperature_path
-from tempernet.results.sweep import Samples, transition
+from tempernet.results.sweep import SweepResults, transition
 
 SIZES = (50, 500, 5000)
 TWO_PEAKS = 5 / 9
@@ -49,7 +49,7 @@ def no_transition(runs: Runs, n: int) -> Claim:
     """
 
     def tell(protocol: str) -> str:
-        run: Samples = found(runs, f"m3-d{n}-{protocol}")
+        run: SweepResults = found(runs, f"m3-d{n}-{protocol}")
         peak = transition(run)
         text = (
             f"bimodality {written(peak_bimodality(run))} at T = {peak['temperature']:.3g}; least overlap of neighbours "
@@ -74,7 +74,7 @@ def gradual(runs: Runs, n: int) -> Claim:
     """
 
     def tell(protocol: str) -> str:
-        run: Samples = found(runs, f"m3-d{n}-{protocol}")
+        run: SweepResults = found(runs, f"m3-d{n}-{protocol}")
         height, typical = _heat_capacities(run)
         where = transition(run)["temperature"]
         return marked(
@@ -91,7 +91,7 @@ def gradual(runs: Runs, n: int) -> Claim:
     return weigh("3.4", name, "gradual", tell, decide)
 
 
-def _heat_capacities(run: Samples) -> tuple[Estimate, float]:
+def _heat_capacities(run: SweepResults) -> tuple[Estimate, float]:
     """The greatest, and the median over the ladder."""
     peak = transition(run)
     height = Estimate(np.asarray(peak["heat_capacity"]), np.asarray(peak["heat_capacity_error"]))
@@ -106,7 +106,7 @@ def equal_swaps(runs: Runs, n: int) -> Claim:
     """
 
     def tell(protocol: str) -> str:
-        run: Samples = found(runs, f"m3-d{n}-{protocol}")
+        run: SweepResults = found(runs, f"m3-d{n}-{protocol}")
         rates = np.mean(
             [geometric_rates(run, copy) for copy in range(run.series.sizes["copy"])], axis=0
         )
@@ -123,19 +123,19 @@ def equal_swaps(runs: Runs, n: int) -> Claim:
     return weigh("3.3", name, "nearly equal", tell, decide)
 
 
-def peak_bimodality(run: Samples) -> Estimate:
+def peak_bimodality(run: SweepResults) -> Estimate:
     """Of the energies where the heat capacity is greatest; with the error between copies."""
     peak = int(np.nan_to_num(run.summary.heat_capacity.values, nan=-np.inf).argmax())
     return over_copies([bimodality(energies) for energies in run.series.energy.values[:, :, peak]])
 
 
-def evenness(run: Samples) -> Estimate:
+def evenness(run: SweepResults) -> Estimate:
     """Least over greatest swap rate of a geometric ladder; with the error between copies."""
     rates = [geometric_rates(run, copy) for copy in range(run.series.sizes["copy"])]
     return over_copies([r.min() / r.max() if r.max() > 0 else 0.0 for r in rates])
 
 
-def geometric_rates(run: Samples, copy: int) -> np.ndarray:
+def geometric_rates(run: SweepResults, copy: int) -> np.ndarray:
     """Swap rates of one copy on a geometric ladder: those measured, or what its barrier tells of
     one.
     """

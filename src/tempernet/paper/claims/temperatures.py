@@ -27,7 +27,7 @@ from tempernet.paper.claims.claim import (
     written,
 )
 from tempernet.paper.claims.minima import FLOOR
-from tempernet.results.sweep import Samples, at_rung, nearest
+from tempernet.results.sweep import SweepResults, at_rung, nearest
 
 SIZES = (50, 500, 5000)
 AROUND = 2.0
@@ -83,7 +83,7 @@ def minimum(runs: Runs, n: int) -> Claim:
 def posterior_against_optimisation(runs: Runs, n: int) -> Claim:
     """The posterior's test loss is below that of optimised networks."""
 
-    def gain(run: Samples, protocol: str) -> Estimate:
+    def gain(run: SweepResults, protocol: str) -> Estimate:
         return difference(_optimised(runs, n, protocol), test_loss(run, posterior(run)))
 
     def tell(protocol: str) -> str:
@@ -163,7 +163,7 @@ class Crossing(NamedTuple):
         return f"{begins}, {ends}"
 
 
-def crossing(run: Samples) -> Crossing:
+def crossing(run: SweepResults) -> Crossing:
     """Where the network becomes worse than the uninformed classifier."""
     losses = [test_loss(run, k) for k in range(len(run.temperatures))]
     distance = np.array([float(loss.mean) - uninformed(run) for loss in losses])
@@ -286,7 +286,7 @@ def below_floor(runs: Runs) -> Claim:
     return weigh(WHERE, name, "below 1.46", tell, decide)
 
 
-def test_loss(run: Samples, rung: int) -> Estimate:
+def test_loss(run: SweepResults, rung: int) -> Estimate:
     """At a rung; on the whole test set where it was scored."""
     told = at_rung(run, rung)
     if "test_loss" not in told:
@@ -296,7 +296,7 @@ def test_loss(run: Samples, rung: int) -> Estimate:
     return Estimate(np.asarray(told["test_loss"]), np.asarray(told["test_loss_error"]))
 
 
-def posterior(run: Samples) -> int:
+def posterior(run: SweepResults) -> int:
     """The rung that stands for T = 1."""
     rung = nearest(run.temperatures, 1.0)
     if not 1 / NEAR_ONE <= run.temperatures[rung] <= NEAR_ONE:
@@ -306,7 +306,7 @@ def posterior(run: Samples) -> int:
     return rung
 
 
-def uninformed(run: Samples) -> float:
+def uninformed(run: SweepResults) -> float:
     """The loss of the classifier that knows nothing."""
     return float(run.provenance["uninformed_loss"])
 
@@ -315,18 +315,18 @@ def _name(network: str, n: int, protocol: str = DEFAULT) -> str:
     return f"{network.lower()}-d{n}-{protocol}"
 
 
-def _run(runs: Runs, network: str, n: int, protocol: str) -> Samples:
+def _run(runs: Runs, network: str, n: int, protocol: str) -> SweepResults:
     return found(runs, _name(network, n, protocol))
 
 
-def _equilibrated(runs: Runs, network: str, n: int) -> Samples:
+def _equilibrated(runs: Runs, network: str, n: int) -> SweepResults:
     """The default run of the paper's network and data, equilibrated on all temperatures."""
     run = faithful(runs, _name(network, n), network, n)
     must_be_equilibrated(run)
     return run
 
 
-def _best(run: Samples) -> BestTemperature:
+def _best(run: SweepResults) -> BestTemperature:
     if run.best is None:
         raise Undecided(
             f"{run.path.name} scored on validation examples: run.rounds of at least run.score_every"
@@ -334,7 +334,7 @@ def _best(run: Samples) -> BestTemperature:
     return run.best
 
 
-def _resolved(run: Samples) -> BestTemperature:
+def _resolved(run: SweepResults) -> BestTemperature:
     best = _best(run)
     if not best.resolved:
         raise Undecided(
@@ -343,12 +343,12 @@ def _resolved(run: Samples) -> BestTemperature:
     return best
 
 
-def _least(run: Samples) -> int:
+def _least(run: SweepResults) -> int:
     means = [float(test_loss(run, k).mean) for k in range(len(run.temperatures))]
     return int(np.nanargmin(means))
 
 
-def _told_best(run: Samples) -> str:
+def _told_best(run: SweepResults) -> str:
     best = _best(run)
     loss = written(test_loss(run, best.rung))
     clear = "" if best.resolved else ", not resolved"
@@ -358,7 +358,7 @@ def _told_best(run: Samples) -> str:
     )
 
 
-def _told_hottest(run: Samples) -> str:
+def _told_hottest(run: SweepResults) -> str:
     return marked(
         f"{written(test_loss(run, -1))} at T = {run.temperatures[-1]:.3g}",
         run.verdict.equilibrated[-1],

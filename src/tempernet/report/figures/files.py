@@ -17,7 +17,7 @@ from tempernet.report.figures.physics import heat_capacity_figure, mean_square_f
 from tempernet.report.figures.sheet import print_style
 from tempernet.report.figures.trajectory import trajectory_figure
 from tempernet.results.optimise import Optimised
-from tempernet.results.sweep import Samples
+from tempernet.results.sweep import SweepResults
 from tempernet.store.files import write_atomic
 
 DPI = 160
@@ -26,7 +26,7 @@ _METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 
 def draw_all(
-    results: Samples,
+    results: SweepResults,
     folder: Path,
     images: tuple[np.ndarray, np.ndarray] | None = None,
     optimised: Mapping[str, Optimised] | None = None,

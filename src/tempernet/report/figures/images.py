@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from tempernet.errors import DataError
 from tempernet.report.figures.sheet import SMALL, note, print_style, sheet
-from tempernet.results.sweep import Samples
+from tempernet.results.sweep import SweepResults
 
 SIDE = 8
 """The figure has at most SIDE x SIDE images."""
@@ -17,7 +17,7 @@ _GAP = 0.12
 
 @print_style()
 def images_figure(
-    images: np.ndarray, labels: np.ndarray, seed: int, results: Samples | None = None
+    images: np.ndarray, labels: np.ndarray, seed: int, results: SweepResults | None = None
 ) -> Figure:
     """Fig. 1: 64 random training images (n, h, w) with their labels (n,); small print of `results`,
     if given.

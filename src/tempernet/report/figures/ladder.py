@@ -18,7 +18,7 @@ from tempernet.report.figures.sheet import (
     print_style,
     sheet_of,
 )
-from tempernet.results.sweep import Samples
+from tempernet.results.sweep import SweepResults
 
 SWAP_RATE_WANTED = 0.2
 """Neighbours that swap less often than this hold replicas up."""
@@ -27,7 +27,7 @@ _FOLLOWED = 4
 
 
 @print_style()
-def steps_figure(results: Samples) -> Figure:
+def steps_figure(results: SweepResults) -> Figure:
     """Step size dt, and rates of acceptance and of rejection at walls, against T."""
     summary = results.summary
     scale = temperature_scale(results.temperatures)
@@ -56,7 +56,7 @@ def steps_figure(results: Samples) -> Figure:
 
 
 @print_style()
-def swaps_figure(results: Samples) -> Figure:
+def swaps_figure(results: SweepResults) -> Figure:
     """Swap rate and overlap of energy histograms of each pair of neighbours, against the geometric
     mean of their T.
     """
@@ -91,7 +91,7 @@ def swaps_figure(results: Samples) -> Figure:
 
 
 @print_style()
-def flow_figure(results: Samples) -> Figure:
+def flow_figure(results: SweepResults) -> Figure:
     """Fraction of replicas that came from the hot end, by rung, and the paths of a few replicas of
     copy 0.
     """

@@ -30,12 +30,12 @@ from tempernet.report.figures.sheet import (
     sheet_of,
 )
 from tempernet.results.optimise import Optimised
-from tempernet.results.sweep import Samples
+from tempernet.results.sweep import SweepResults
 
 
 @print_style()
 def loss_figure(
-    runs: Sequence[Samples], optimised: Mapping[str, Optimised] | None = None
+    runs: Sequence[SweepResults], optimised: Mapping[str, Optimised] | None = None
 ) -> Figure:
     """Figs. 3 and 4: train and test loss per example against T for one or more runs, with one
     standard error.
@@ -85,7 +85,7 @@ def loss_figure(
 
 
 @print_style()
-def ensemble_figure(results: Samples) -> Figure | None:
+def ensemble_figure(results: SweepResults) -> Figure | None:
     """Loss of the averaged prediction against that of single samples, with accuracy and calibration
     error.
 
@@ -140,7 +140,7 @@ def ensemble_figure(results: Samples) -> Figure | None:
     return figure
 
 
-def run_labels(runs: Sequence[Samples]) -> list[str]:
+def run_labels(runs: Sequence[SweepResults]) -> list[str]:
     """A short name for each run: its number of images, and whatever else the runs differ in."""
     columns = [[f"{int(run.provenance['data']['n_train'])} images" for run in runs]]
     rest = (
@@ -157,7 +157,7 @@ def run_labels(runs: Sequence[Samples]) -> list[str]:
 
 
 def _draw_run(
-    axes: Axes, scale: Scale, run: Samples, name: str, style: Look, marks: dict[str, Artist]
+    axes: Axes, scale: Scale, run: SweepResults, name: str, style: Look, marks: dict[str, Artist]
 ) -> list[np.ndarray | float]:
     """One run's curve, and its best temperature in the panel of the test loss; returns what must be
     in sight.
@@ -190,7 +190,7 @@ def _draw_best(axes: Axes, scale: Scale, best: BestTemperature, loss: float, col
     )
 
 
-def _face(run: Samples, style: Look) -> str:
+def _face(run: SweepResults, style: Look) -> str:
     """Hollow, like any other marker, if the best rung has not equilibrated."""
     return (
         style.colour

@@ -18,7 +18,7 @@ from tempernet.report.figures.axis import (
     temperature_scale,
 )
 from tempernet.report.figures.sheet import legend_above, look, print_style, sheet_of
-from tempernet.results.sweep import Samples
+from tempernet.results.sweep import SweepResults
 
 _NEIGHBOURS = 2
 """Rungs on either side of the peak whose histograms are drawn."""
@@ -26,7 +26,7 @@ _MOST_BINS = 80
 
 
 @print_style()
-def heat_capacity_figure(results: Samples) -> Figure:
+def heat_capacity_figure(results: SweepResults) -> Figure:
     """C = Var(E) / T^2 against T, and histograms of the energy around its peak.
 
     Two peaks in a histogram would be a first-order transition, which Sec. 3.4 sees none of.
@@ -56,7 +56,7 @@ def heat_capacity_figure(results: Samples) -> Figure:
 
 
 @print_style()
-def mean_square_figure(results: Samples) -> Figure:
+def mean_square_figure(results: SweepResults) -> Figure:
     """Mean square weight of each layer, in units of the prior's width, against T, with the prior's
     own level.
     """
@@ -94,7 +94,7 @@ def mean_square_figure(results: Samples) -> Figure:
     return figure
 
 
-def _draw_histograms(axes: Axes, results: Samples, peak: int) -> None:
+def _draw_histograms(axes: Axes, results: SweepResults, peak: int) -> None:
     """Energies of the rungs around the peak; the peak's own is filled."""
     energy = results.series.energy.values.astype(np.float64)
     chosen = range(max(0, peak - _NEIGHBOURS), min(energy.shape[-1], peak + _NEIGHBOURS + 1))
@@ -141,7 +141,7 @@ def _edges(pooled: np.ndarray, at_peak: np.ndarray) -> np.ndarray:
     return np.histogram_bin_edges(pooled, bins)
 
 
-def _where(results: Samples, peak: int) -> str:
+def _where(results: SweepResults, peak: int) -> str:
     """Where the peak is; one at an end of the ladder is no peak."""
     at = f"T = {number(results.temperatures[peak])}"
     if 0 < peak < len(results.temperatures) - 1:

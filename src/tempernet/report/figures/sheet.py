@@ -18,7 +18,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 
 from tempernet.results.evidence import EvidenceResults
-from tempernet.results.sweep import Samples
+from tempernet.results.sweep import SweepResults
 
 _LETTERS = 16.5
 """Of small print, to an inch."""
@@ -130,13 +130,13 @@ def sheet(
 
 
 def sheet_of(
-    heading: str, run: Samples | EvidenceResults, size: tuple[float, float]
+    heading: str, run: SweepResults | EvidenceResults, size: tuple[float, float]
 ) -> tuple[Figure, SubFigure]:
     """A sheet whose small print names the run and its verdict."""
     return sheet(heading, [note(run)], size, alarm=not run.verdict.good)
 
 
-def note(run: Samples | EvidenceResults) -> str:
+def note(run: SweepResults | EvidenceResults) -> str:
     """Network, data, protocol and verdict of a run."""
     going = "" if run.finished else "; the run has not finished"
     return f"{run.title}: {run.verdict.headline}{going}"

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from tempernet.report.figures.axis import fit_y, set_log_ticks, temperature_scale
 from tempernet.report.figures.sheet import TEMPERATURE_COLOURS, legend_above, print_style, sheet_of
-from tempernet.results.sweep import Samples
+from tempernet.results.sweep import SweepResults
 
 MOST_POINTS = 150
 """Of a line; a longer record is drawn as means of a few rounds."""
@@ -24,7 +24,7 @@ BEGINNINGS = {
 
 
 @print_style()
-def trajectory_figure(results: Samples) -> Figure:
+def trajectory_figure(results: SweepResults) -> Figure:
     """Fig. 2: energy per example of every rung against the round, coloured by temperature; copies 0
     and 1 side by side.
 
@@ -70,7 +70,7 @@ def trajectory_figure(results: Samples) -> Figure:
     return figure
 
 
-def _title(results: Samples, copy: int) -> str:
+def _title(results: SweepResults, copy: int) -> str:
     """Which copy it is, and how it began."""
     copies = results.series.sizes["copy"]
     return (
@@ -80,7 +80,7 @@ def _title(results: Samples, copy: int) -> str:
     )
 
 
-def energies_per_example(results: Samples, copy: int) -> np.ndarray:
+def energies_per_example(results: SweepResults, copy: int) -> np.ndarray:
     """E / n of one copy, burn-in and all: (rounds, K)."""
     parts = [results.burn_in.energy.values[copy], results.series.energy.values[copy]]
     return np.concatenate(parts).astype(np.float64) / int(results.provenance["data"]["n_train"])

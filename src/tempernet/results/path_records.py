@@ -1,0 +1,126 @@
+"""What a run recorded of a path, from the posterior to the end whose integral is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tempernet.config import EvidenceSettings, LadderSettings
+from tempernet.diagnostics.flow import Flow, freedom
+from tempernet.errors import StoreError
+from tempernet.evidence.estimators import PathSamples
+from tempernet.paths.path import Centre, bridge_path, temperature_path
+from tempernet.paths.path import Path as RungPath
+from tempernet.results.series import Rows
+
+NO_CENTRE = Centre(0.0, 0.0, 1.0)
+"""For a path whose terms are only read, not worked out."""
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedPath:
+    """What a run recorded of a path of K rungs.
+
+    Attributes:
+        rungs: the path.
+        samples: energy terms (copies, rounds, K, M).
+        known: log of the integral at the end that is known, with J(w0) for a bridge: (copies,), or
+            one for all.
+        mean_squares: mean square weights of the layers, (copies, rounds, K, layers).
+        swap_rate: mean swap probability of each pair, (K-1,), NaN without exchange.
+        round_trips: over all copies.
+        freedom: the power of time by which replicas spread, NaN without exchange (see `flow`).
+        apart: whether each copy has a path of its own.
+    """
+
+    rungs: RungPath
+    samples: PathSamples
+    known: np.ndarray
+    mean_squares: np.ndarray
+    swap_rate: np.ndarray
+    round_trips: int
+    freedom: float
+    apart: bool = False
+
+
+def side_by_side(
+    name: str, settings: LadderSettings, rows: Rows, parameter: str, known: np.ndarray
+) -> RecordedPath:
+    """Rungs sampled side by side; of temperatures, those from T = 1 on.
+
+    `name` is what a complaint calls the run, `rows` are its rounds, burn-in included, and
+    `parameter` is the one of the path.
+    """
+    burn_in, done = settings.run.burn_in, len(next(iter(rows.values()), ()))
+    if done <= burn_in:
+        raise StoreError(f"{name} has no samples yet: {done} of {burn_in} rounds of burn-in so far")
+    values = rows[parameter][-1]
+    if parameter == "lambda":
+        which, rungs = np.arange(len(values)), bridge_path(values, NO_CENTRE)
+    else:
+        which = _from_posterior(name, values)
+        rungs = temperature_path(values[which])
+    terms = np.stack([rows[term] for term in rungs.terms], axis=-1)
+    phi, squares = (
+        np.moveaxis(stacked[burn_in:], 0, 1)[:, :, which]
+        for stacked in (terms, rows["mean_square"])
+    )
+    swaps, attempts = (
+        rows[column][burn_in:, :, which[:-1]].sum(axis=(0, 1))
+        for column in ("swap_probability", "swap_attempts")
+    )
+    with np.errstate(invalid="ignore"):
+        swap_rate = swaps / attempts
+    replica = rows["replica"][burn_in:]
+    return RecordedPath(
+        rungs=rungs,
+        samples=PathSamples(rungs.coefficients, phi),
+        known=known,
+        mean_squares=squares,
+        swap_rate=swap_rate,
+        round_trips=int(Flow.of(replica, int(which[0]) + 1).round_trips.sum()),
+        freedom=freedom(replica),
+    )
+
+
+def in_sequence(
+    name: str, settings: EvidenceSettings, rows: Rows, known: np.ndarray
+) -> RecordedPath:
+    """Rungs sampled one after the other, which are known only when all of them are."""
+    rounds, num = settings.run.rounds, settings.path.num
+    done = len(next(iter(rows.values()), ())) // rounds
+    if done < num:
+        raise StoreError(
+            f"{name} has no evidence yet: {done} of {num} distributions are sampled so far"
+        )
+
+    def by_copy(array: np.ndarray) -> np.ndarray:
+        """(rungs x rounds, copies, ...) -> (copies, rounds, rungs, ...)."""
+        split = array.reshape(num, rounds, *array.shape[1:])
+        return np.moveaxis(split, (0, 1, 2), (2, 1, 0))
+
+    rungs = bridge_path(rows["lambda"][::rounds], NO_CENTRE)
+    phi = np.stack([by_copy(rows[term]) for term in rungs.terms], axis=-1)
+    return RecordedPath(
+        rungs=rungs,
+        samples=PathSamples(rungs.coefficients, phi),
+        known=known,
+        mean_squares=by_copy(rows["mean_square"]),
+        swap_rate=np.full(num - 1, np.nan),
+        round_trips=0,
+        freedom=np.nan,
+        apart=True,
+    )
+
+
+def _from_posterior(name: str, temperatures: np.ndarray) -> np.ndarray:
+    """Which rungs lead from T = 1 to the prior."""
+    which = np.flatnonzero(temperatures >= 1.0)
+    if not (len(which) > 1 and temperatures[which[0]] == 1.0 and np.isinf(temperatures[-1])):
+        raise StoreError(
+            f"{name} has no evidence: its temperatures, {temperatures[0]:.3g} to "
+            f"{temperatures[-1]:.3g}, must have 1 and inf among them; give a sweep "
+            "ladder.temperatures with both, or run tempernet evidence"
+        )
+    return which

@@ -1,0 +1,87 @@
+"""What drives a sampler: it waits for the devices, keeps what is recorded, and is told how far it is.
+
+The `Host` of this file keeps everything in memory and never stops: it is the one of Python. A task
+in a run folder is another, whose records are files and whose checkpoints are real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a run tells of itself while it works."""
+
+    phase: str
+    done: int
+    total: int
+    rounds_per_second: float = float("nan")
+    seconds_left: float = float("nan")
+    worst_acceptance: float = float("nan")
+    worst_swap: float = float("nan")
+    round_trips: int = 0
+    detail: str = ""
+    """Whatever else a task has to tell."""
+
+
+ReportFn = Callable[[Progress], None]
+Row = Mapping[str, Any]
+"""Name -> an array or a number, the same names in every row of a series."""
+
+
+@dataclass
+class Host:
+    """The host of a run in Python, which leaves nothing behind but what it returns."""
+
+    report_fn: ReportFn = lambda progress: None
+    warn_fn: Callable[[str], None] = lambda text: None
+    rows: dict[str, list[dict[str, np.ndarray]]] = field(default_factory=dict)
+    """Series -> its rows so far."""
+
+    def wait(self, *results: Any) -> None:
+        """Return when the devices are done; a host that was asked to stop raises `Stopped`."""
+        jax.block_until_ready(results)
+
+    def record(self, series: str, row: Row) -> None:
+        """Add a copy of a row to a series."""
+        copied = {name: np.array(value) for name, value in row.items()}
+        self.rows.setdefault(series, []).append(copied)
+
+    def keep(self, row: Row) -> None:
+        """Add a row to the weights that are kept."""
+        self.record("weights", row)
+
+    def load(self, series: str) -> dict[str, np.ndarray]:
+        """All rows of a series, stacked: name -> (rows, ...). Empty if there are none."""
+        rows = self.rows.get(series, [])
+        return {name: np.stack([row[name] for row in rows]) for name in rows[0]} if rows else {}
+
+    def note(self, text: str) -> None:
+        """A line for the log."""
+
+    def warn(self, text: str) -> None:
+        """Something that the user should know."""
+        self.warn_fn(text)
+
+    def tell(self, progress: Progress, *, always: bool = False) -> None:
+        """How far the run is; `always` if it must not be left out."""
+        self.report_fn(progress)
+
+    def show(self, phase: str, done: int = 0, total: int = 1) -> None:
+        """A phase without rounds."""
+        self.tell(Progress(phase, done, total), always=True)
+
+    def checkpoint(self) -> None:
+        """Write down where the run is."""
+
+    def checkpoint_if_due(self) -> None:
+        """The same, if it was not done for a while."""
+
+    def stop(self, at: str) -> None:
+        """Write down where a run is that was asked to stop, with where that was in words."""

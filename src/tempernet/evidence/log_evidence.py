@@ -15,7 +15,9 @@ import numpy as np
 
 from tempernet.errors import ConfigError, check_count
 from tempernet.evidence import estimators as evidence
-from tempernet.evidence.estimators import HEADLINE, LogRatio, PathSamples, Quadratic
+from tempernet.evidence.estimators import HEADLINE, Disagreement, LogRatio
+from tempernet.evidence.quadratic import Quadratic
+from tempernet.evidence.samples import PathSamples
 from tempernet.model.networks import Weights
 from tempernet.model.target import Target
 from tempernet.paths.path import Centre, Path, bridge_path, temperature_path
@@ -43,7 +45,7 @@ class Evidence:
     error: float
     estimators: dict[str, LogRatio]
     """Log evidence by all estimators; the value is the headline's."""
-    disagreements: list[str]
+    disagreements: tuple[Disagreement, ...]
     """Estimators that the errors cannot reconcile with it; not empty: not converged."""
     path: Path
     samples: PathSamples

@@ -13,8 +13,8 @@ import numpy as np
 
 from tempernet.config import EvidenceSettings
 from tempernet.errors import NumericsError, Stopped
-from tempernet.evidence.estimators import Quadratic
 from tempernet.evidence.log_evidence import first_betas, first_temperatures
+from tempernet.evidence.quadratic import Quadratic
 from tempernet.model.networks import Weights
 from tempernet.paths import path as paths
 from tempernet.paths.path import Centre

@@ -73,6 +73,15 @@ class Verdict(NamedTuple):
         )
         return {kind: counted[kind] for kind in Kind if counted[kind]}
 
+    def as_dict(self) -> dict[str, bool | int | dict[str, int] | list[dict[str, object]]]:
+        """The verdict on the run as a whole, for a document; the reasons are those of its rungs."""
+        return {
+            "equilibrated": self.good,
+            "failed": self.failed,
+            "causes": {str(kind): number for kind, number in self.causes.items()},
+            "advice": [advice._asdict() for advice in self.advice],
+        }
+
 
 class _Found(NamedTuple):
     """Statistics of the observables at one rung, (observables,) each."""

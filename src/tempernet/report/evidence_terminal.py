@@ -7,8 +7,9 @@ from pathlib import Path
 
 from rich.table import Table
 
+from tempernet.report import sentences
 from tempernet.report.formatting import with_error
-from tempernet.report.terminal import console_for_output, grouped_reasons, show_report
+from tempernet.report.terminal import console_for_output, show_report
 from tempernet.results.comparison import Comparison
 from tempernet.results.evidence import EvidenceResults
 
@@ -24,22 +25,17 @@ def statements(results: EvidenceResults) -> list[str]:
     """What the run says, in a few lines."""
     mean, error = (float(number) for number in results.log_evidence)
     headline = results.log_integrals[results.headline]
-    barrier = results.barrier
     lines = [
         f"log integral over the prior's support: {with_error(headline.value, headline.error)}",
         f"log prior volume:                      {results.log_volume:.3f}",
         f"log evidence:                          {with_error(mean, error)} ({results.headline})",
         f"drift between the halves: {results.drift:+.1f} errors; least overlap {results.overlap.min():.2f}, "
         f"least swaps {_least(results):.0%}, {results.recorded.round_trips} round trips",
-        f"communication barrier {barrier.total:.1f} asks for about {barrier.rungs_wanted} rungs, there are "
-        f"{results.rungs.num_rungs}",
-        f"verdict: {results.verdict.headline}",
-        *grouped_reasons(results.verdict, results.rungs.values, results.rungs.parameter),
+        sentences.barrier(results.barrier, results.rungs.num_rungs, results.parameter),
+        *sentences.statements(results.verdict, results.rungs.values, results.parameter),
     ]
-    if not results.verdict.good:
-        lines += [f"  advice: {text}" for text in results.verdict.advice]
-    lines += [f"NOT converged: {text}" for text in results.disagreements]
-    return lines
+    found = [sentences.disagreement(each) for each in results.disagreements]
+    return lines + [f"NOT converged: {text}" for text in found]
 
 
 def show_comparison(found: Comparison, written: list[Path]) -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from tempernet.diagnostics.verdict import Verdict
+from tempernet.report import sentences
 from tempernet.report.formatting import duration, with_error
 from tempernet.results.sweep import Results, nearest, transition
 from tempernet.tasks.base import Progress as Told
@@ -177,7 +177,7 @@ def statements(results: Results) -> list[str]:
     lines = []
     best = results.best
     if best is not None:
-        lines.append(f"best temperature (by validation loss): {best.statement}")
+        lines.append(f"best temperature (by validation loss): {sentences.best_temperature(best)}")
         lines.append(f"  test loss at the best T: {_held_out(results, best.rung)}")
     else:
         lines.append(
@@ -194,58 +194,21 @@ def statements(results: Results) -> list[str]:
         f"heat capacity peaks at T = {peak['temperature']:.3g} with {height}; energies there have bimodality "
         f"{peak['bimodality']:.2f} (1/3 normal, 5/9 flat, 1 two peaks)"
     )
-    barrier = results.barrier
-    lines.append(
-        f"communication barrier {barrier.total:.1f} asks for about {barrier.rungs_wanted} rungs, there are "
-        f"{len(results.temperatures)}; {results.round_trips} round trips{_forgetting(results)}"
-    )
-    lines.append(f"verdict: {results.verdict.headline}")
-    lines += grouped_reasons(results.verdict, results.temperatures)
-    lines += [f"  advice: {text}" for text in results.verdict.advice if not results.verdict.good]
-    return lines
+    barrier = sentences.barrier(results.barrier, len(results.temperatures))
+    lines.append(f"{barrier}; {results.round_trips} round trips{_decorrelation(results)}")
+    return lines + sentences.statements(results.verdict, results.temperatures)
 
 
-def _forgetting(results: Results) -> str:
-    """How often replicas have forgotten what they were and how well where, where that can be told
-    of all rungs.
-    """
-    least, kept = (
-        float(np.min(results.summary.forgotten.values)),
-        results.summary.side_kept.values[:-1],
-    )
+def _decorrelation(results: Results) -> str:
+    """How far the weights decorrelate, and replicas cross, where all rungs can tell."""
+    least = float(np.min(results.summary.forgotten.values))
+    kept = results.summary.side_kept.values[:-1]
     if math.isnan(least) or not len(kept) or np.isnan(kept).any():
         return ""
     return (
-        f"; replicas have forgotten what they were at least {least:.1f} times, and half a run later remember at most "
-        f"{kept.max():.0%} of their side of a pair of rungs"
+        f"; the run spans at least {least:.1f} autocorrelation times of the weights; in half of it "
+        f"at most {100 * kept.max():.0f} % of replicas have not crossed a pair of temperatures"
     )
-
-
-def grouped_reasons(
-    verdict: Verdict, values: np.ndarray, parameter: str = "temperature"
-) -> list[str]:
-    """Why rungs have not equilibrated, a line for each reason that rungs share."""
-    groups: dict[str, list[float]] = {}
-    for k, reasons in enumerate(verdict.reasons):
-        for reason in reasons:
-            groups.setdefault(_about(reason), []).append(values[k])
-    symbol = "T" if parameter == "temperature" else parameter
-    lines = []
-    for reason, where in groups.items():
-        span = f"{symbol} = {where[0]:.3g}" + (f" to {where[-1]:.3g}" if len(where) > 1 else "")
-        lines.append(f"  {reason}: {len(where)} {parameter}{'s' if len(where) > 1 else ''}, {span}")
-    return lines
-
-
-def _about(reason: str) -> str:
-    """A reason without its number, so that rungs can share it: `R-hat of the energy`."""
-    told, forgot, _ = reason.partition(", and replicas forgot")
-    if forgot:
-        return f"{told}{forgot} too seldom"
-    kind, of, what = reason.partition(",")[0].partition(" of the ")
-    if kind.startswith("too short"):
-        return f"too short a series of the {what}"
-    return f"{kind.split()[0]} of the {what}" if of and any(c.isdigit() for c in kind) else reason
 
 
 def _held_out(results: Results, rung: int) -> str:

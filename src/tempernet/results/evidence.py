@@ -24,7 +24,8 @@ from tempernet.diagnostics.thermo import histogram_overlap
 from tempernet.diagnostics.verdict import Verdict, judge
 from tempernet.errors import StoreError
 from tempernet.evidence import estimators as evidence
-from tempernet.evidence.estimators import HEADLINE, LogRatio, PathSamples
+from tempernet.evidence.estimators import HEADLINE, Disagreement, LogRatio
+from tempernet.evidence.samples import PathSamples
 from tempernet.paths.ladders import Barrier, measure_barrier
 from tempernet.paths.path import Centre, bridge_path, temperature_path
 from tempernet.paths.path import Path as RungPath
@@ -75,13 +76,18 @@ class EvidenceResults:
     """Of the neighbours' histograms, (K-1,)."""
     barrier: Barrier
     verdict: Verdict
-    disagreements: list[str]
+    disagreements: tuple[Disagreement, ...]
     finished: bool
 
     @property
     def rungs(self) -> RungPath:
         """The path."""
         return self.recorded.rungs
+
+    @property
+    def parameter(self) -> str:
+        """What the rungs are values of."""
+        return self.rungs.parameter
 
     @property
     def method(self) -> str:
@@ -185,13 +191,9 @@ def document(results: EvidenceResults) -> dict[str, Any]:
         "log_prior_volume": results.log_volume,
         "estimators": {name: found._asdict() for name, found in results.log_integrals.items()},
         "trusted": results.trusted,
-        "disagreements": results.disagreements,
+        "disagreements": [found._asdict() for found in results.disagreements],
         "drift_between_halves": results.drift,
-        "verdict": {
-            "equilibrated": results.verdict.good,
-            "headline": results.verdict.headline,
-            "advice": results.verdict.advice,
-        },
+        "verdict": results.verdict.as_dict(),
         "barrier": {"total": results.barrier.total, "rungs_wanted": results.barrier.rungs_wanted},
         "round_trips": results.recorded.round_trips,
         "rungs": [
@@ -206,7 +208,7 @@ def document(results: EvidenceResults) -> dict[str, Any]:
                 "overlap": results.overlap[k] if k < len(results.overlap) else None,
                 "rhat": results.verdict.rhat[k],
                 "ess": results.verdict.ess[k],
-                "reasons": results.verdict.reasons[k],
+                "reasons": [reason._asdict() for reason in results.verdict.reasons[k]],
             }
             for k, value in enumerate(results.rungs.values)
         ],
@@ -243,7 +245,7 @@ def netcdf(results: EvidenceResults) -> bytes:
         "log_evidence": float(results.log_evidence.mean),
         "log_evidence_error": float(results.log_evidence.error),
         "log_prior_volume": results.log_volume,
-        "verdict": results.verdict.headline,
+        "equilibrated": int(results.verdict.good),
     }
     return bytes(xarray.Dataset(variables, coords, attributes).to_netcdf(engine="h5netcdf"))
 
@@ -254,7 +256,8 @@ def csv_table(results: EvidenceResults) -> str:
     rows = document(results)["rungs"]
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows({**row, "reasons": "; ".join(row["reasons"])} for row in rows)
+    for row, reasons in zip(rows, results.verdict.reasons, strict=True):
+        writer.writerow({**row, "reasons": "; ".join(reason.label for reason in reasons)})
     return text.getvalue()
 
 
@@ -347,14 +350,13 @@ def _from_posterior(path: Path, temperatures: np.ndarray) -> np.ndarray:
 
 def _verdict(recorded: Recorded, settings: SamplingSettings) -> Verdict:
     phi, squares = recorded.samples.phi, recorded.mean_squares
-    observables = {f"the {name}": phi[..., m] for m, name in enumerate(recorded.rungs.terms)}
+    observables = {name: phi[..., m] for m, name in enumerate(recorded.rungs.terms)}
     for layer in range(squares.shape[-1]):
-        observables[f"the mean square weight of layer {layer + 1}"] = squares[..., layer]
+        observables[f"mean_square.{layer + 1}"] = squares[..., layer]
     return judge(
         observables,
         recorded.round_trips,
         recorded.freedom,
         exchanging=settings.dynamics.exchange != "none",
         started_apart=settings.start.weights == "apart",
-        noun="rungs",
     )

@@ -68,6 +68,11 @@ class Results:
         return self.summary.temperature.values
 
     @property
+    def parameter(self) -> str:
+        """What the rungs are values of."""
+        return "temperature"
+
+    @property
     def title(self) -> str:
         """Network, data and protocol in a few words."""
         data = self.provenance["data"]["name"]
@@ -191,11 +196,7 @@ def document(results: Results) -> dict[str, Any]:
         "finished": results.finished,
         "rounds": results.series.sizes["round"],
         "copies": results.series.sizes["copy"],
-        "verdict": {
-            "equilibrated": results.verdict.good,
-            "headline": results.verdict.headline,
-            "advice": results.verdict.advice,
-        },
+        "verdict": results.verdict.as_dict(),
         "best_temperature": None if best is None else best._asdict(),
         "test_loss": {
             **({} if best is None else {"best": at_rung(results, best.rung)}),
@@ -211,7 +212,7 @@ def document(results: Results) -> dict[str, Any]:
                 "temperature": temperature,
                 **{name: summary[name].values[k] for name in names},
                 "mean_square": summary.mean_square.values[k],
-                "reasons": results.verdict.reasons[k],
+                "reasons": [reason._asdict() for reason in results.verdict.reasons[k]],
             }
             for k, temperature in enumerate(results.temperatures)
         ],
@@ -255,7 +256,7 @@ def netcdf(results: Results) -> bytes:
     tree.attrs.update(
         protocol=results.settings.protocol,
         title=results.title,
-        verdict=results.verdict.headline,
+        equilibrated=int(results.verdict.good),
         config=config.to_toml(results.settings),
     )
     buffer = tree.to_netcdf(engine="h5netcdf")
@@ -271,7 +272,7 @@ def csv_table(results: Results) -> str:
     writer.writerow(["temperature", *names, "reasons", "protocol"])
     for k, temperature in enumerate(results.temperatures):
         values = [summary[name].values[k] for name in names]
-        reasons = "; ".join(results.verdict.reasons[k])
+        reasons = "; ".join(reason.label for reason in results.verdict.reasons[k])
         writer.writerow([repr(float(temperature)), *values, reasons, results.settings.protocol])
     return text.getvalue()
 
@@ -404,19 +405,17 @@ def _by_round(series: xarray.Dataset) -> np.ndarray:
 def _verdict(
     series: xarray.Dataset, settings: Settings, flow: Flow, forgotten: np.ndarray
 ) -> Verdict:
-    observables = {"the energy": series.energy.values}
+    observables = {"energy": series.energy.values}
     for layer in range(series.sizes["layer"]):
-        observables[f"the mean square weight of layer {layer + 1}"] = series.mean_square.values[
-            ..., layer
-        ]
+        observables[f"mean_square.{layer + 1}"] = series.mean_square.values[..., layer]
     for name in ("validation_loss", "test_loss"):
         if name in series:
-            observables[f"the {name.replace('_', ' ')}"] = series[name].values
+            observables[name] = series[name].values
             break
     replica, temperatures = _by_round(series), series.temperature.values
 
-    def between(low: int, high: int) -> str:
-        return f"T = {temperatures[low]:.3g} to {temperatures[high]:.3g}"
+    def pair(low: int, high: int) -> tuple[float, ...]:
+        return float(temperatures[low]), float(temperatures[high])
 
     narrow = bottleneck(flow.fraction_from_hot)
     kept = sides_kept(replica)
@@ -425,10 +424,10 @@ def _verdict(
         observables,
         int(flow.round_trips.sum()),
         freedom(replica),
-        between(*narrow) if narrow else "",
+        pair(*narrow) if narrow else (),
         forgotten=forgotten,
         side_kept=float(kept[most]) if len(kept) else np.nan,
-        side_of=between(most, most + 1) if len(kept) else "",
+        side_of=pair(most, most + 1) if len(kept) else (),
         exchanging=settings.dynamics.exchange != "none",
         started_apart=settings.start.weights in ("apart", "annealed"),
         both_sides=settings.start.weights == "annealed",

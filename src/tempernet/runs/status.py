@@ -13,6 +13,7 @@ from tempernet.results import optimise as optimised
 from tempernet.results import sweep as results
 from tempernet.results.anneal import Annealed
 from tempernet.errors import StoreError
+from tempernet.report import sentences
 from tempernet.report.formatting import duration
 from tempernet.results.optimise import Optimised
 from tempernet.store import RunFolder, outcome
@@ -33,7 +34,10 @@ def current(path: Path) -> dict[str, Any]:
     try:
         found = load(path, folder.settings.task, quick=True)
         finished = found.finished
-        verdict = found.headline if isinstance(found, Annealed | Optimised) else found.verdict.headline
+        if isinstance(found, Annealed | Optimised):
+            verdict = found.headline
+        else:
+            verdict = sentences.headline(found.verdict, found.parameter)
         _, passed_over = folder.checkpoints.latest()
         warnings += [f"{problem}; the checkpoint before it counts" for problem in passed_over]
     except StoreError as error:

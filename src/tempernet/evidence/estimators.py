@@ -49,7 +49,7 @@ class Disagreement(NamedTuple):
     headline: str
     """The estimator that is believed."""
     difference: float
-    """Of the estimator from the headline, in nats."""
+    """The estimator less the headline, in nats."""
     allowed: float
     """What the two errors allow, in nats."""
 

@@ -29,8 +29,9 @@ def statements(results: EvidenceResults) -> list[str]:
         f"log integral over the prior's support: {with_error(headline.value, headline.error)}",
         f"log prior volume:                      {results.log_volume:.3f}",
         f"log evidence:                          {with_error(mean, error)} ({results.headline})",
-        f"drift between the halves: {results.drift:+.1f} errors; least overlap {results.overlap.min():.2f}, "
-        f"least swaps {_least(results):.0%}, {results.recorded.round_trips} round trips",
+        f"drift between the halves: {results.drift:+.1f} errors; "
+        f"least overlap {results.overlap.min():.2f}, least swaps {_least(results):.0%}, "
+        f"{results.recorded.round_trips} round trips",
         sentences.barrier(results.barrier, results.rungs.num_rungs, results.parameter),
         *sentences.statements(results.verdict, results.rungs.values, results.parameter),
     ]

@@ -1,4 +1,4 @@
-"""What a person sees: progress as a bar or as plain lines, the table of temperatures, the verdict."""
+"""What a person sees: progress as a bar or plain lines, the table of temperatures, the verdict."""
 
 from __future__ import annotations
 
@@ -181,7 +181,8 @@ def statements(results: Results) -> list[str]:
         lines.append(f"  test loss at the best T: {_held_out(results, best.rung)}")
     else:
         lines.append(
-            "best temperature: not chosen, there is no validation set (data.n_validation) or no score yet"
+            "best temperature: not chosen, as there is no validation set (data.n_validation) "
+            "or no score yet"
         )
     lines.append(
         f"  at T = 1 (nearest):      {_held_out(results, nearest(results.temperatures, 1.0))}"
@@ -191,8 +192,8 @@ def statements(results: Results) -> list[str]:
     peak = transition(results)
     height = with_error(peak["heat_capacity"], peak["heat_capacity_error"])
     lines.append(
-        f"heat capacity peaks at T = {peak['temperature']:.3g} with {height}; energies there have bimodality "
-        f"{peak['bimodality']:.2f} (1/3 normal, 5/9 flat, 1 two peaks)"
+        f"heat capacity peaks at T = {peak['temperature']:.3g} with {height}; energies there have "
+        f"bimodality {peak['bimodality']:.2f} (1/3 normal, 5/9 flat, 1 two peaks)"
     )
     barrier = sentences.barrier(results.barrier, len(results.temperatures))
     lines.append(f"{barrier}; {results.round_trips} round trips{_decorrelation(results)}")
@@ -227,7 +228,8 @@ def _held_out(results: Results, rung: int) -> str:
     examples = (
         results.provenance["data"]["n_test"] if full else len(results.provenance["scored_labels"])
     )
-    text = f"{loss}, accuracy {accuracy} on {examples} test examples at T = {results.temperatures[rung]:.4g}"
+    at = f"T = {results.temperatures[rung]:.4g}"
+    text = f"{loss}, accuracy {accuracy} on {examples} test examples at {at}"
     if "ensemble_loss" in summary:
         text += f"; as an ensemble {float(summary.ensemble_loss.values[rung]):.4g}"
     return text

@@ -63,7 +63,8 @@ def test_a_sweep_prints_table_best_temperature_and_verdict(finished: Run) -> Non
     folder, done = finished
     lines = done.stdout.splitlines()
     assert "16-4-10 on 50 images of mnist16, default protocol" in lines[0]
-    table = [line.split() for line in lines if line.strip()[:1].isdigit() and "(" in line]
+    end = next(k for k, line in enumerate(lines) if line.startswith("best temperature"))
+    table = [line.split() for line in lines[2:end] if line.strip()[:1].isdigit()]
     assert len(table) == 5 and float(table[0][0]) == 0.5 and float(table[-1][0]) == 8.0
     for wanted in (
         "best temperature",

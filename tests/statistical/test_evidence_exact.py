@@ -1,5 +1,4 @@
-"""Evidences against exact answers: values within their errors, errors of the right size, and broken
-twins that fail.
+"""Evidences against exact answers: values within their errors, and errors of the right size.
 
 One run has eighty copies, which are cut into forty runs of two: forty answers for the price of one
 compilation.
@@ -21,7 +20,7 @@ from scipy.stats import multivariate_normal
 
 import tempernet
 from tempernet import Dynamics, Evidence, Gaussian, Target, UniformBox, log_evidence
-from tempernet.evidence.estimators import ESTIMATORS, HEADLINE, log_ratio
+from tempernet.evidence import ESTIMATORS, HEADLINE, log_ratio
 from tempernet.model.networks import FunctionNetwork
 
 RUNS, COPIES = 40, 2
@@ -209,7 +208,7 @@ def test_evidences_are_exact_within_their_errors(name: str, method: str) -> None
     for estimator, answer in found.estimators.items():
         assert abs(answer.value - truth) < 3 * answer.error, (estimator, answer, truth)
         assert answer.error < 0.15
-    assert found.disagreements == []
+    assert found.disagreements == ()
     assert found.path.beta.max() == 1 and found.samples.phi.shape[2] == found.path.num_rungs
     # The swap rates that the rungs were placed for.
     assert found.swap_rate.min() > 0.2

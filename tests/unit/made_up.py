@@ -12,7 +12,7 @@ from tempernet.diagnostics.flow import Flow
 from tempernet.diagnostics.statistics import average
 from tempernet.diagnostics.thermo import best_temperature
 from tempernet.diagnostics.verdict import judge
-from tempernet.evidence.estimators import LogRatio, PathSamples
+from tempernet.evidence import Disagreement, LogRatio, PathSamples
 from tempernet.paths.ladders import measure_barrier
 from tempernet.paths.path import bridge_path, temperature_path
 from tempernet.results.evidence import EvidenceResults, headline_of
@@ -102,7 +102,7 @@ def make_results(
     flow = Flow(copies, rungs)
     for row in np.moveaxis(replica, 1, 0):
         flow.update(row)
-    verdict = judge({"the energy": energy}, 1, exchanging=False)
+    verdict = judge({"energy": energy}, 1, exchanging=False)
     summary = summarise(series, provenance, verdict)
     if scored:
         for name, value in (("loss", 0.9), ("accuracy", 0.7), ("calibration", 0.1)):
@@ -221,7 +221,7 @@ def make_evidence(
     *,
     log_volume: float,
     protocol: str = "default",
-    disagreements: tuple[str, ...] = (),
+    disagreements: tuple[Disagreement, ...] = (),
     n_train: int = 500,
 ) -> EvidenceResults:
     """An evidence that never was, with its number."""
@@ -250,7 +250,7 @@ def make_evidence(
         integrand=average(samples.slope),
         overlap=np.full(1, 0.5),
         barrier=measure_barrier(rungs, recorded.swap_rate, draws.mean(axis=(0, 1))),
-        verdict=judge({"the energy": draws[..., 0]}, 1),
-        disagreements=list(disagreements),
+        verdict=judge({"energy": draws[..., 0]}, 1),
+        disagreements=disagreements,
         finished=True,
     )

@@ -194,7 +194,7 @@ def wandering(rate: float, rounds: int, rungs: int = 32, copies: int = 2) -> np.
 
 
 def test_replicas_of_two_kinds_keep_their_sides_and_free_ones_do_not() -> None:
-    """The twin that looks at neighbouring swaps alone would pass both: all but one pair swap alike."""
+    """A twin that looks at neighbouring swaps alone passes both: all but one pair swap alike."""
     blocked, free = sides_kept(wandering(0.0, 800)), sides_kept(wandering(0.6, 800))
     assert blocked.shape == (31,) and blocked.argmax() == 15 and blocked[15] == 1
     # Half of the ladder away from the pair, nothing is kept of an end.

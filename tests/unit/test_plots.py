@@ -25,6 +25,7 @@ from tempernet.report import figures
 from tempernet.report.figures.axis import HOLLOW, fit_y, log_ticks, number, temperature_scale
 from tempernet.report.figures.files import DPI
 from tempernet.report.figures.trajectory import energies_per_example
+from tempernet.report.sentences import headline
 from tempernet.results.optimise import SCORED, Optimised
 from tempernet.results.sweep import SweepResults
 
@@ -193,7 +194,7 @@ def test_every_figure_says_what_it_shows_and_how_far_to_trust_it(
     for figure in (figures.images_figure(*images, 0, run), *figures_of(run)):
         shown = " ".join(" ".join(texts(figure)).split())
         assert run.title in shown
-        assert run.verdict.headline in shown
+        assert headline(run.verdict) in shown
 
 
 def test_an_unfinished_run_says_so() -> None:

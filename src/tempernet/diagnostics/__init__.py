@@ -1,1 +1,1 @@
-"""Diagnostics: arrays of draws in, facts out; means and errors, replica flow, memory, the verdict."""
+"""Diagnostics: arrays of draws in, facts out; means, errors, replica flow, memory, the verdict."""

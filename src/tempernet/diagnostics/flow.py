@@ -12,14 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 COLD, HOT = 1, 2
 LAGS = 10, 40
 """Rounds over which `freedom` compares how far replicas get."""
 REACH = 5
-"""Rungs on either side of a pair, whose replicas `sides_kept` follows; an eighth of a ladder of
-less than 40.
-"""
+"""Rungs on either side of a pair whose replicas `sides_kept` follows; K / 8 if K is below 40."""
 
 
 class Flow:
@@ -35,22 +34,31 @@ class Flow:
         self.from_cold = np.zeros(rungs, np.int64)
 
     @classmethod
-    def of(cls, replica: np.ndarray, cold: int = 1) -> Flow:
-        """Of all rounds of a record (rounds, copies, K), whose first `cold` rungs are the cold end."""
+    def of(cls, replica: NDArray[np.integer], cold: int = 1) -> Flow:
+        """The flow of a whole record.
+
+        Args:
+            replica: who sat at each rung, (rounds, copies, K).
+            cold: how many rungs, from the coldest on, are the cold end.
+        """
         flow = cls(*replica.shape[1:])
         for row in replica:
             flow.update(row, cold)
         return flow
 
-    def update(self, replica: np.ndarray, cold: int = 1) -> None:
-        """One round: `replica` (copies, K) is who sits at each rung; the first `cold` of them are
-        the cold end.
+    def update(self, replica: NDArray[np.integer], cold: int = 1) -> None:
+        """Count one round.
+
+        Args:
+            replica: who sits at each rung, (copies, K).
+            cold: how many rungs, from the coldest on, are the cold end.
         """
         if replica.shape[1] == 1:
             # One rung has no ends to travel between.
             return
         copies = np.arange(len(replica))
-        coldest, hottest = (copies[:, None], replica[:, :cold]), (copies, replica[:, -1])
+        coldest = (copies[:, None], replica[:, :cold])
+        hottest = (copies, replica[:, -1])
         self.down += (self.label[coldest] == HOT).sum(axis=1)
         self.up += self.label[hottest] == COLD
         self.label[coldest] = COLD
@@ -60,51 +68,57 @@ class Flow:
         self.from_cold += (at == COLD).sum(axis=0)
 
     @property
-    def round_trips(self) -> np.ndarray:
-        """Of each copy, (copies,)."""
+    def round_trips(self) -> NDArray[np.int64]:
+        """Round trips of each copy, (copies,)."""
         return np.minimum(self.up, self.down)
 
     @property
-    def fraction_from_hot(self) -> np.ndarray:
-        """Of the replicas that have seen an end, those that saw the hot one last: (K,), NaN where
-        none passed.
+    def fraction_from_hot(self) -> NDArray[np.float64]:
+        """The share of replicas that saw the hot end last, among those that have seen one: (K,).
+
+        NaN at rungs where none of these passed.
         """
         with np.errstate(invalid="ignore"):
             return self.from_hot / (self.from_hot + self.from_cold)
 
-    def arrays(self) -> dict[str, np.ndarray]:
-        """For a checkpoint."""
+    def arrays(self) -> dict[str, NDArray[np.integer]]:
+        """Copies of all counts by name, for a checkpoint."""
         return {f"flow_{name}": np.array(value) for name, value in vars(self).items()}
 
-    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """From a checkpoint."""
+    def restore(self, arrays: Mapping[str, NDArray[np.integer]]) -> None:
+        """Take the counts back that `arrays` gave to a checkpoint."""
         for name, value in vars(self).items():
             value[...] = arrays[f"flow_{name}"]
 
 
-def bottleneck(fraction_from_hot: np.ndarray) -> tuple[int, int] | None:
-    """The rungs between which replicas turn back, if the fraction that came from the hot end falls
-    there at once.
+def bottleneck(fraction_from_hot: NDArray[np.float64]) -> tuple[int, int] | None:
+    """The rungs between which replicas turn back, or None if there are no such rungs.
 
-    In even flow it falls from 3/4 to 1/4 over half of the ladder. Where that takes less than a
-    quarter, replicas hardly pass however often they swap: they are in one state below, in another
-    above, and seldom change.
+    In even flow the fraction that came from the hot end falls from 3/4 to 1/4 over half of the
+    ladder. Where that takes less than a quarter, replicas hardly pass however often they swap:
+    they are in one state below, in another above, and seldom change.
+
+    Args:
+        fraction_from_hot: (K,), as in `Flow.fraction_from_hot`.
     """
-    cold, hot = np.flatnonzero(fraction_from_hot <= 0.25), np.flatnonzero(fraction_from_hot >= 0.75)
+    cold = np.flatnonzero(fraction_from_hot <= 0.25)
+    hot = np.flatnonzero(fraction_from_hot >= 0.75)
     if not len(cold) or not len(hot):
         return None
     low, high = int(cold[-1]), int(hot[0])
     return (low, high) if 0 < high - low < (len(fraction_from_hot) - 1) / 4 else None
 
 
-def freedom(replica: np.ndarray) -> float:
-    """The power of time by which replicas spread over the rungs, from a record (rounds, copies, K)
-    of who sat where.
+def freedom(replica: NDArray[np.integer]) -> float:
+    """The power of time by which replicas spread over the rungs.
 
-    Replicas that forget within a round diffuse: mean square displacement in proportion to time, a
-    power of 1. Those that remember what they are turn back to the rungs they came from, however
-    often they swap, and it is near 0. NaN if the record is too short to tell, or the ladder so
-    short that its ends tell instead.
+    Replicas that decorrelate within a round diffuse: their mean square displacement grows in
+    proportion to time, a power of 1. Those that remember what they are turn back to the rungs they
+    came from, however often they swap, and the power is near 0: subdiffusion. NaN if the record is
+    too short to tell, or the ladder so short that its ends tell instead.
+
+    Args:
+        replica: who sat at each rung, (rounds, copies, K).
     """
     short, long = LAGS
     rounds, _, rungs = replica.shape
@@ -121,15 +135,17 @@ def freedom(replica: np.ndarray) -> float:
     return float(np.log(far / near) / np.log(long / short))
 
 
-def sides_kept(replica: np.ndarray) -> np.ndarray:
-    """Of which side of a pair of neighbouring rungs they were on, what replicas remember half a
-    record later: (K - 1,).
+def sides_kept(replica: NDArray[np.integer]) -> NDArray[np.float64]:
+    """The share of replicas on their old side of each pair of rungs, half a record later: (K - 1,).
 
     P(below | was below) - P(below | was above), for replicas that were within reach of the pair. It
-    is 1 where nothing passes and 0 where all is forgotten; free diffusion that has got sigma rungs
-    away leaves about 2 / sigma. Replicas of two kinds with a transition between them keep their
-    sides however often neighbours swap, and copies may agree on how many there are of each kind
-    because none has changed. From a record (rounds, copies, K); NaN if too short.
+    is 1 where nothing passes and 0 where sides are forgotten; free diffusion that has got sigma
+    rungs away leaves about 2 / sigma. Replicas of two kinds with a transition between them keep
+    their sides however often neighbours swap, and copies may agree on how many there are of each
+    kind because none has changed. NaN if the record is too short.
+
+    Args:
+        replica: who sat at each rung, (rounds, copies, K).
     """
     rounds, _, rungs = replica.shape
     lag, reach = rounds // 2, max(1, min(REACH, rungs // 8))

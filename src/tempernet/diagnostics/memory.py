@@ -1,32 +1,33 @@
-"""What replicas remember of where they were, from weights and predictions that a run has kept.
+"""The autocorrelation of replicas, from weights and predictions that a run has kept.
 
-A replica that crosses the ladder and back has surely forgotten, but it need not travel to forget.
+A replica that crosses the ladder and back has surely decorrelated, but it need not travel for it.
 Follow a replica from one time at which weights were kept to the next, wherever it went, and compare
 its weights w with what they were, w'. With m and m' the mean weights of other copies at the two
-rungs, what it remembers is
+rungs, its autocorrelation is
 
     rho = (w . w' - w . m') / sqrt((w . w - w . m) (w' . w' - w' . m'))
 
 the correlation of w - <w> and w' - <w'> without bias, as m does not know of w. rho is 1 for a
-replica that stands still and 0 for one that has forgotten; it stays above 0 for one that cannot
+replica that stands still and 0 for one that has decorrelated; it stays above 0 for one that cannot
 leave its mode.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 LEAST = 0.05
-"""What is remembered below this share cannot be told from nothing: a layer of 400 weights has
-overlaps of 1/20.
-"""
+"""The smallest rho told from 0: unrelated layers of 400 weights have overlaps of 1/20."""
 
 
-def remembered(weights: np.ndarray, replica: np.ndarray) -> np.ndarray:
+def remembered(weights: NDArray[np.floating], replica: NDArray[np.integer]) -> NDArray[np.float64]:
     """rho of the replicas that arrived at each rung, (K,), NaN if none can be followed.
 
-    `weights` (rows, copies, K, ...) are those at each rung at every time they were kept, `replica`
-    (rows, copies, K) is who sat there. The rungs need not be all of the ladder's.
+    Args:
+        weights: those at each rung at every time they were kept, (rows, copies, K, ...). The rungs
+            need not be all of the ladder's.
+        replica: who sat there, (rows, copies, K).
     """
     rows, copies, rungs = replica.shape
     flat = weights.reshape(rows, copies, rungs, -1)
@@ -43,23 +44,26 @@ def remembered(weights: np.ndarray, replica: np.ndarray) -> np.ndarray:
                 replica[row, copy], replica[row + 1, copy], return_indices=True
             )
             # One copy at one time in double precision: all that a run has kept may be large.
-            then, now = (
-                flat[row, copy, came_from].astype(np.float64),
-                flat[row + 1, copy, at].astype(np.float64),
-            )
-            spread = np.sum(then * (then - mean[came_from]), axis=1) * np.sum(
-                now * (now - mean[at]), axis=1
-            )
-            covariance[at] += np.sum(now * (then - mean[came_from]), axis=1)
-            variance[at] += np.sqrt(np.maximum(spread, 0))
+            then = flat[row, copy, came_from].astype(np.float64)
+            now = flat[row + 1, copy, at].astype(np.float64)
+            from_mean = then - mean[came_from]
+            spread_then = np.sum(then * from_mean, axis=1)
+            spread_now = np.sum(now * (now - mean[at]), axis=1)
+            covariance[at] += np.sum(now * from_mean, axis=1)
+            variance[at] += np.sqrt(np.maximum(spread_then * spread_now, 0))
     with np.errstate(invalid="ignore"):
         return covariance / variance
 
 
-def times_forgotten(share: np.ndarray, lag: float, rounds: int) -> np.ndarray:
-    """How often replicas forget in so many rounds, if they remember this share (K,) after `lag` of
-    them.
+def times_forgotten(share: NDArray[np.float64], lag: float, rounds: int) -> NDArray[np.float64]:
+    """The number of autocorrelation times in `rounds`, (K,).
 
-    Memory falls by a factor of e in lag / log(1/rho) rounds.
+    The autocorrelation falls by a factor of e in lag / log(1/rho) rounds.
+
+    Args:
+        share: rho after `lag` rounds, (K,).
+        lag: rounds between two times at which weights were kept.
+        rounds: the length of the run.
     """
-    return np.log(1 / np.clip(share, LEAST, 1)) * rounds / lag
+    times: NDArray[np.float64] = np.log(1 / np.clip(share, LEAST, 1)) * rounds / lag
+    return times

@@ -1,11 +1,15 @@
-"""Averages of correlated series with errors that can be believed. Series are (copies, draws, ...)."""
+"""Averages of correlated series with errors that can be believed.
+
+Series are (copies, draws, ...): every statistic is worked out for each entry of a draw by itself.
+"""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from arviz_stats.base import array_stats
+from arviz_stats.base.array import array_stats
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 from scipy.stats import rankdata
 
@@ -16,15 +20,16 @@ DRAWS_A_FREEDOM = 4
 
 
 class Estimate(NamedTuple):
-    """A mean and its error, each of the shape of one draw."""
+    """A mean and its standard error, each of the shape of one draw."""
 
-    mean: np.ndarray
-    error: np.ndarray
+    mean: NDArray[np.float64]
+    error: NDArray[np.float64]
 
 
-def average(series: np.ndarray) -> Estimate:
-    """Mean over copies and draws, with an error: about 68 % of means lie within one of the truth,
-    95 % within two.
+def average(series: NDArray[np.floating]) -> Estimate:
+    """Mean over copies and draws with its standard error, each of the shape of one draw.
+
+    About 68 % of means lie within one error of the truth, 95 % within two.
 
     Within copies, the variance of the mean is s^2 / ESS (Vehtari et al. 2021). Copies whose means
     differ by more than that have modes slower than a copy, which only the variance between copies
@@ -57,19 +62,20 @@ def average(series: np.ndarray) -> Estimate:
     return Estimate(mean, width * np.sqrt(variance) * stretch(degrees))
 
 
-def stretch(degrees: Any) -> np.ndarray:
-    """Student's 90 % interval over the normal one: what an error must grow by that so few degrees
-    of freedom tell.
+def stretch(degrees: ArrayLike) -> NDArray[np.float64]:
+    """Student's 90 % interval over the normal one, for these degrees of freedom, (...,).
+
+    An error that so few degrees of freedom tell must grow by this factor.
     """
-    return stdtrit(degrees, 0.95) / ndtri(0.95)
+    factor: NDArray[np.float64] = stdtrit(degrees, 0.95) / ndtri(0.95)
+    return factor
 
 
-def effective_sample_size(series: np.ndarray) -> np.ndarray:
-    """ESS of the mean, at most the number of draws; NaN with fewer than 4 a copy. What never moves
-    is worth one a copy.
+def effective_sample_size(series: NDArray[np.floating]) -> NDArray[np.float64]:
+    """ESS of the mean, at most the number of draws; NaN with fewer than 4 a copy.
 
-    The estimate itself can exceed the draws: always if there are too few of them to see their
-    correlation.
+    What never moves is worth one a copy. The estimate itself can exceed the draws: always if there
+    are too few of them to see their correlation.
     """
     scaled, _, _ = _scaled(series)
     if scaled.shape[1] < LEAST_DRAWS:
@@ -81,11 +87,11 @@ def effective_sample_size(series: np.ndarray) -> np.ndarray:
     )
 
 
-def split_rhat(series: np.ndarray) -> np.ndarray:
-    """Rank-normalised split R-hat (Vehtari et al. 2021): 1 when the halves of all copies agree, inf
-    if frozen apart.
+def split_rhat(series: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Rank-normalised split R-hat (Vehtari et al. 2021).
 
-    A single copy has halves too. NaN with fewer than 4 draws a copy.
+    It is 1 when the halves of all copies agree, and inf if they are frozen apart. A single copy has
+    halves too. NaN with fewer than 4 draws a copy.
     """
     series = _finite(series)
     if series.shape[1] < LEAST_DRAWS:
@@ -96,12 +102,11 @@ def split_rhat(series: np.ndarray) -> np.ndarray:
     return np.maximum(_rank_rhat(halves), _rank_rhat(folded))
 
 
-def drift(series: np.ndarray) -> np.ndarray:
-    """How many errors the mean of the second half lies from that of the first, draw by draw of the
-    same copy.
+def drift(series: NDArray[np.floating]) -> NDArray[np.float64]:
+    """How many standard errors the mean of the second half lies from that of the first.
 
-    Taking differences first keeps what the copies differ by, and the drift itself, out of the
-    error.
+    Differences are taken first, draw by draw of the same copy: this keeps what the copies differ
+    by, and the drift itself, out of the error.
     """
     series = _finite(series)
     half = series.shape[1] // 2
@@ -110,12 +115,14 @@ def drift(series: np.ndarray) -> np.ndarray:
         return np.where(change.mean == 0, 0.0, change.mean / change.error)
 
 
-def blocks(rng: np.random.Generator, copies: int, draws: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of one bootstrap sample: copies with replacement, and in each of them circular blocks
-    of draws.
+def blocks(
+    rng: np.random.Generator, copies: int, draws: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Indices of one bootstrap sample: which copies and which draws, (copies, draws) each.
 
-    The blocks are sqrt(draws) long, longer than the correlation in any series worth averaging. A
-    single copy stands for itself.
+    Copies are drawn with replacement, and in each of them circular blocks of draws. The blocks are
+    sqrt(draws) long, longer than the correlation in any series worth averaging. A single copy
+    stands for itself.
     """
     length = max(1, round(np.sqrt(draws)))
     chosen = rng.integers(copies, size=copies)
@@ -124,10 +131,11 @@ def blocks(rng: np.random.Generator, copies: int, draws: int) -> tuple[np.ndarra
     return np.broadcast_to(chosen[:, None], rows.shape), rows
 
 
-def _rank_rhat(halves: np.ndarray) -> np.ndarray:
+def _rank_rhat(halves: NDArray[np.float64]) -> NDArray[np.float64]:
     """R-hat of the normal scores of the ranks, Eqs. 3, 4 and 14 of Vehtari et al. 2021."""
     flat = halves.reshape(-1, *halves.shape[2:])
-    scores = ndtri((rankdata(flat, axis=0) - 3 / 8) / (len(flat) + 1 / 4)).reshape(halves.shape)
+    shares = (rankdata(flat, axis=0) - 3 / 8) / (len(flat) + 1 / 4)
+    scores = ndtri(shares).reshape(halves.shape)
     within = scores.var(axis=1, ddof=1).mean(axis=0)
     between = scores.mean(axis=1).var(axis=0, ddof=1)
     # Scores are of the order of one: what is below this is rounding in the mean of equal numbers.
@@ -137,16 +145,16 @@ def _rank_rhat(halves: np.ndarray) -> np.ndarray:
     return np.where(still, np.where(together, 1.0, np.inf), rhat)
 
 
-def _finite(series: np.ndarray) -> np.ndarray:
+def _finite(series: NDArray[np.floating]) -> NDArray[np.float64]:
     """Infinities as NaN, which passes through arithmetic without a warning."""
     series = np.asarray(series, np.float64)
     return np.where(np.isfinite(series), series, np.nan)
 
 
-def _scaled(series: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(series - shift) / width, shift and width: the squares of huge or tiny numbers are out of
-    range.
-    """
+def _scaled(
+    series: NDArray[np.floating],
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """(series - shift) / width, shift, width: squares of huge or tiny numbers are out of range."""
     series = _finite(series)
     if series.shape[1] == 0:
         nothing = np.full(series.shape[2:], np.nan)

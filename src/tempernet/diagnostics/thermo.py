@@ -1,6 +1,4 @@
-"""What the samples of a ladder say: heat capacity, overlaps, the best temperature, the ensemble's
-prediction.
-"""
+"""Thermodynamics of a ladder's samples: heat capacity, overlaps, the best temperature."""
 
 from __future__ import annotations
 
@@ -8,17 +6,25 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tempernet.diagnostics.statistics import Estimate, average, blocks
 
 BOOTSTRAP = 1000
 INTERVAL = 0.9
+CLEAR = 0.95
+"""Share of bootstrap samples in which an end of the ladder must be worse than the minimum."""
 CALIBRATION_BINS = 15
 HISTOGRAM_BINS = 20
 
 
-def heat_capacity(energy: np.ndarray, temperatures: np.ndarray) -> Estimate:
-    """C = Var(E) / T^2, in units of Boltzmann's constant, from energies (copies, rounds, K)."""
+def heat_capacity(energy: NDArray[np.floating], temperatures: NDArray[np.floating]) -> Estimate:
+    """Heat capacity C = Var(E) / T^2 in units of Boltzmann's constant, (K,).
+
+    Args:
+        energy: (copies, rounds, K).
+        temperatures: (K,); C is 0 where they are infinite.
+    """
     # From the first one: the mean of equal numbers need not be that number.
     from_first = np.asarray(energy, np.float64) - energy[:1, :1]
     variance = average(np.square(from_first - from_first.mean(axis=(0, 1))))
@@ -27,11 +33,14 @@ def heat_capacity(energy: np.ndarray, temperatures: np.ndarray) -> Estimate:
     return Estimate(variance.mean / scale, variance.error / scale)
 
 
-def histogram_overlap(energy: np.ndarray) -> np.ndarray:
+def histogram_overlap(energy: NDArray[np.floating]) -> NDArray[np.float64]:
     """Shared area of the energy histograms of neighbours, 0 to 1: (K-1,).
 
     Bins hold equal shares of both rungs together: equal widths would let one outlier put all the
     rest into a bin.
+
+    Args:
+        energy: (copies, rounds, K).
     """
     rungs = np.moveaxis(np.asarray(energy, np.float64), -1, 0).reshape(energy.shape[-1], -1)
     shared = []
@@ -42,9 +51,10 @@ def histogram_overlap(energy: np.ndarray) -> np.ndarray:
     return np.array(shared)
 
 
-def bimodality(values: np.ndarray) -> float:
-    """Sarle's coefficient (skewness^2 + 1) / kurtosis: 1/3 for normal values, 5/9 for uniform ones,
-    1 for two peaks.
+def bimodality(values: NDArray[np.floating]) -> float:
+    """Sarle's coefficient (skewness^2 + 1) / kurtosis of `values` (n,).
+
+    It is 1/3 for normal values, 5/9 for uniform ones, 1 for two peaks.
     """
     values = np.asarray(values, np.float64)
     if np.ptp(values) == 0:
@@ -54,9 +64,7 @@ def bimodality(values: np.ndarray) -> float:
 
 
 class BestTemperature(NamedTuple):
-    """The temperature of least expected loss, with a bootstrap interval, and what can be said about
-    it.
-    """
+    """The temperature of least expected loss, with a bootstrap interval."""
 
     rung: int
     temperature: float
@@ -66,54 +74,46 @@ class BestTemperature(NamedTuple):
     """"lowest" or "highest" if the minimum is at that end of the ladder, else empty."""
     resolved: bool
     """Whether the loss is clearly higher on both sides within the ladder."""
-    statement: str
+    unresolved_sides: tuple[str, ...]
+    """Ends of the ladder, "lowest" or "highest", where the loss is as low within its error."""
 
 
-def best_temperature(loss: np.ndarray, temperatures: np.ndarray, seed: int = 0) -> BestTemperature:
-    """Least mean of `loss` (copies, draws, K), a validation loss.
+def best_temperature(
+    loss: NDArray[np.floating], temperatures: NDArray[np.floating], seed: int = 0
+) -> BestTemperature:
+    """The temperature with the least mean loss.
 
     The interval holds 90 % of the minima of bootstrap samples over copies and blocks of draws. The
     minimum is resolved if in 95 % of these samples each end of the ladder has a higher loss than
     the rung chosen. A loss that is not a number is infinite.
+
+    Args:
+        loss: a validation loss, (copies, draws, K).
+        temperatures: (K,), increasing.
+        seed: of the bootstrap.
     """
     loss = np.nan_to_num(np.asarray(loss, np.float64), nan=np.inf, posinf=np.inf)
     copies, draws, rungs = loss.shape
-    mean = loss.mean(axis=(0, 1))
-    rung = int(mean.argmin())
+    rung = int(loss.mean(axis=(0, 1)).argmin())
     rng = np.random.default_rng(seed)
     samples = np.stack(
         [loss[blocks(rng, copies, draws)].mean(axis=(0, 1)) for _ in range(BOOTSTRAP)]
     )
     minima = np.asarray(temperatures)[samples.argmin(axis=1)]
     low, high = np.quantile(minima, [(1 - INTERVAL) / 2, (1 + INTERVAL) / 2], method="nearest")
-    above = [(samples[:, end] > samples[:, rung]).mean() >= 0.95 for end in (0, rungs - 1)]
-    at_end = "" if 0 < rung < rungs - 1 else ("lowest" if rung == 0 else "highest")
-    resolved = not at_end and all(above)
-    temperature = float(temperatures[rung])
-    return BestTemperature(
-        rung,
-        temperature,
-        float(low),
-        float(high),
-        at_end,
-        resolved,
-        _statement(temperature, low, high, at_end, above),
+    ends = {"lowest": 0, "highest": rungs - 1}
+    unresolved = tuple(
+        name for name, end in ends.items() if (samples[:, end] > samples[:, rung]).mean() < CLEAR
     )
-
-
-def _statement(temperature: float, low: float, high: float, at_end: str, above: list[bool]) -> str:
-    interval = f"T = {temperature:.3g}, 90 % interval {low:.3g} to {high:.3g}"
-    if at_end:
-        side = "below" if at_end == "lowest" else "above"
-        return (
-            f"{interval}: the {at_end} temperature of the ladder, so the minimum may lie {side} it"
-        )
-    if not all(above):
-        side = " and ".join(
-            name for name, clear in zip(("lowest", "highest"), above, strict=True) if not clear
-        )
-        return f"{interval}, not resolved: the loss at the {side} temperature is as low within its error"
-    return interval
+    return BestTemperature(
+        rung=rung,
+        temperature=float(temperatures[rung]),
+        low=float(low),
+        high=float(high),
+        at_end=next((name for name, end in ends.items() if rung == end), ""),
+        resolved=not unresolved,
+        unresolved_sides=unresolved,
+    )
 
 
 class EnsembleScore(NamedTuple):

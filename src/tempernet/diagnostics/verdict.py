@@ -1,64 +1,59 @@
-"""Has a run equilibrated? A verdict for every rung, with reasons and what to do.
+"""Has a run equilibrated? A verdict for every rung, with reasons and advice as data.
 
 Energy alone is not enough: a frozen chain has a steady energy. So every rung is judged by slow
 observables as well (the mean square weight of each layer, the held-out loss), by whether copies
 that started apart have met, and by whether its replicas are new ones: come from the other end of
-the ladder, or no longer what they were.
+the ladder, or decorrelated from what they were.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tempernet.diagnostics.reasons import Action, Advice, Kind, Reason
 from tempernet.diagnostics.statistics import drift, effective_sample_size, split_rhat
 
 MAX_RHAT = 1.1
 MAX_RHAT_FROM_BOTH_SIDES = 1.05
-"""Of heated and cooled copies, which have to meet: with two copies, their means are 0.55 standard
-deviations apart.
+"""For heated and cooled copies, which have to meet.
+
+With two copies, their means are then 0.55 standard deviations apart.
 """
 MAX_DRIFT = 4.0
 """Standard errors between the halves; of hundreds of tests none should pass this by chance."""
 MIN_ESS = 10.0
 """Effective draws a copy, of every observable."""
 MIN_FORGOTTEN = 3.0
-"""Times that replicas that do not travel must have forgotten: e^-3 is left of where they were at
-first.
-"""
+"""Autocorrelation times that a run without round trips must span: e^-3 is left of the start."""
 MAX_SIDE_KEPT = 0.37
-"""Of the side of a pair of rungs they were on, what replicas that do not travel may remember half a
-run later: 1/e.
-"""
+"""Share of replicas that may keep to their side of a pair for half a run without trips: 1/e."""
 MIN_FREEDOM = 0.6
 """Below it, replicas without round trips are held back by their memory, and not by the ladder."""
 MIN_DRAWS = 8
 """Draws a copy below which the halves say nothing."""
-KINDS = ("R-hat", "drift", "ESS", "no round trips", "too short", "not finite")
-"""How a reason begins."""
 
 
 class Verdict(NamedTuple):
-    """What was found, rung by rung (K,), and in words."""
+    """What was found, rung by rung."""
 
-    equilibrated: np.ndarray
-    reasons: list[list[str]]
-    """Why a rung has not equilibrated; empty if it has."""
-    advice: list[str]
-    rhat: np.ndarray
-    """The worst over the observables."""
-    ess: np.ndarray
-    """Effective draws of the observable that has the fewest."""
-    drift: np.ndarray
-    """The largest in size."""
-    forgotten: np.ndarray
-    """How often replicas there have forgotten what they remember longest, weights or predictions;
-    NaN if unknown.
-    """
-    noun: str = "temperatures"
-    """What the rungs are called."""
+    equilibrated: NDArray[np.bool_]
+    """(K,)."""
+    reasons: tuple[tuple[Reason, ...], ...]
+    """Why a rung has not equilibrated, K of them; empty if it has."""
+    advice: tuple[Advice, ...]
+    rhat: NDArray[np.float64]
+    """The worst over the observables, (K,)."""
+    ess: NDArray[np.float64]
+    """Effective draws of the observable that has the fewest, (K,)."""
+    drift: NDArray[np.float64]
+    """The largest in size, (K,)."""
+    forgotten: NDArray[np.float64]
+    """Autocorrelation times that the run spans, of weights or predictions; (K,), NaN if unknown."""
 
     @property
     def good(self) -> bool:
@@ -66,191 +61,187 @@ class Verdict(NamedTuple):
         return bool(self.equilibrated.all())
 
     @property
-    def headline(self) -> str:
-        """One line."""
-        total = len(self.equilibrated)
-        if self.good:
-            return f"equilibrated on all {total} {self.noun}"
-        causes = "; ".join(sorted({_kind(reason) for rung in self.reasons for reason in rung}))
-        return f"NOT equilibrated on {total - int(self.equilibrated.sum())} of {total} {self.noun} ({causes})"
+    def failed(self) -> int:
+        """How many rungs have not equilibrated."""
+        return int((~self.equilibrated).sum())
+
+    @property
+    def causes(self) -> dict[Kind, int]:
+        """Each kind of reason that there is, with the number of rungs that have it."""
+        counted = Counter(
+            kind for rung in self.reasons for kind in {reason.kind for reason in rung}
+        )
+        return {kind: counted[kind] for kind in Kind if counted[kind]}
+
+    def as_dict(self) -> dict[str, bool | int | dict[str, int] | list[dict[str, object]]]:
+        """The verdict on the run as a whole, for a document; the reasons are those of its rungs."""
+        return {
+            "equilibrated": self.good,
+            "failed": self.failed,
+            "causes": {str(kind): number for kind, number in self.causes.items()},
+            "advice": [advice._asdict() for advice in self.advice],
+        }
+
+
+class _Found(NamedTuple):
+    """Statistics of the observables at one rung, (observables,) each."""
+
+    nonfinite: NDArray[np.int64]
+    draws: NDArray[np.int64]
+    rhat: NDArray[np.float64]
+    ess: NDArray[np.float64]
+    drift: NDArray[np.float64]
 
 
 def judge(
-    observables: Mapping[str, np.ndarray],
+    observables: Mapping[str, NDArray[np.floating]],
     round_trips: int,
     freedom: float = np.nan,
-    bottleneck: str = "",
+    bottleneck: tuple[float, ...] = (),
     *,
-    forgotten: np.ndarray | None = None,
+    forgotten: NDArray[np.float64] | None = None,
     side_kept: float = np.nan,
-    side_of: str = "",
+    side_of: tuple[float, ...] = (),
     exchanging: bool = True,
     started_apart: bool = True,
     both_sides: bool = False,
-    noun: str = "temperatures",
 ) -> Verdict:
-    """Judge a run by its `observables`, name -> (copies, draws, K); draws need not be the same for
-    all.
+    """Judge every rung of a run.
 
-    `round_trips` is how often replicas crossed the ladder and others crossed back, over all copies,
-    `freedom` the power of time by which they spread, and `bottleneck` where they turn back, if
-    anywhere in particular (see `flow`). `forgotten` (K,) is how often replicas have forgotten what
-    they were (see `memory`), NaN or None if that is unknown, and `side_kept` what they remember of
-    the side of `side_of` they were on, where that is most (see `flow`). `both_sides` says that
-    every second copy was heated to its rungs and the others were cooled to them.
+    Args:
+        observables: name -> series (copies, draws, K); draws need not be the same for all.
+        round_trips: how often replicas crossed the ladder and others crossed back, over all copies.
+        freedom: the power of time by which replicas spread over the rungs (`flow.freedom`).
+        bottleneck: the values of the two rungs between which replicas turn back, if there are any.
+        forgotten: autocorrelation times that the run spans (`memory.times_forgotten`), (K,), NaN
+            where that is unknown.
+        side_kept: share of replicas that keep to their side of a pair of rungs for half the run,
+            where it is largest (`flow.sides_kept`).
+        side_of: the values of that pair of rungs.
+        exchanging: whether rungs exchange replicas at all.
+        started_apart: whether copies started from different weights.
+        both_sides: whether every second copy was heated to its rungs and the others cooled to them.
     """
     names = list(observables)
-    copies, _, rungs = next(iter(observables.values())).shape
-    draws = np.array([series.shape[1] for series in observables.values()])
-    finite = np.stack([np.isfinite(series).all(axis=(0, 1)) for series in observables.values()])
-    rhat = np.stack([split_rhat(series) for series in observables.values()])
-    ess = np.stack([effective_sample_size(series) for series in observables.values()])
-    drifts = np.stack([drift(series) for series in observables.values()])
+    series = list(observables.values())
+    copies, _, rungs = series[0].shape
+    nonfinite = np.stack([(~np.isfinite(one)).sum(axis=(0, 1)) for one in series])
+    draws = np.array([one.shape[1] for one in series])
+    rhat = np.stack([split_rhat(one) for one in series])
+    ess = np.stack([effective_sample_size(one) for one in series])
+    drifts = np.stack([drift(one) for one in series])
     max_rhat = MAX_RHAT_FROM_BOTH_SIDES if both_sides else MAX_RHAT
     travelled = round_trips > 0 or not exchanging or rungs == 1
+    excused = started_apart and copies > 1
     forgotten = np.full(rungs, np.nan) if forgotten is None else forgotten
-    judged = finite & (draws >= MIN_DRAWS)[:, None]
-    reasons = [
-        _flaws(names, draws, finite[:, k])
-        + _reasons(names, judged[:, k], rhat[:, k], ess[:, k], drifts[:, k], copies, max_rhat)
-        + (
-            []
-            if travelled
-            else _old_replicas(
-                forgotten[k], side_kept, side_of, excused=started_apart and copies > 1
-            )
-        )
-        for k in range(rungs)
-    ]
+    reasons = []
+    for k in range(rungs):
+        found = _Found(nonfinite[:, k], draws, rhat[:, k], ess[:, k], drifts[:, k])
+        against = _flaws(names, found) + _reasons(names, found, copies, max_rhat)
+        if not travelled:
+            against += _old_replicas(float(forgotten[k]), side_kept, side_of, excused=excused)
+        reasons.append(tuple(against))
     worst = np.abs(drifts).argmax(axis=0)
     return Verdict(
-        equilibrated=np.array([not found for found in reasons]),
-        reasons=reasons,
+        equilibrated=np.array([not against for against in reasons]),
+        reasons=tuple(reasons),
         advice=_advice(reasons, copies, started_apart, freedom, bottleneck),
         # What cannot be told is the worst there is.
         rhat=np.nan_to_num(rhat, nan=np.inf, posinf=np.inf).max(axis=0),
         ess=np.nan_to_num(ess, nan=0.0).min(axis=0),
         drift=np.take_along_axis(drifts, worst[None], axis=0)[0],
         forgotten=forgotten,
-        noun=noun,
     )
 
 
-def _flaws(names: list[str], draws: np.ndarray, finite: np.ndarray) -> list[str]:
+def _flaws(names: list[str], found: _Found) -> list[Reason]:
     """What keeps a rung from being judged."""
-    found = []
-    if not finite.all():
-        found.append(f"not finite: {names[int(finite.argmin())]}")
-    least = int(draws.argmin())
-    if draws[least] < MIN_DRAWS:
-        found.append(
-            f"too short: {draws[least]} draws of {names[least]}, {MIN_DRAWS} are needed at least"
-        )
-    return found
+    flaws = []
+    if found.nonfinite.any():
+        first = int((found.nonfinite > 0).argmax())
+        flaws.append(Reason(Kind.NOT_FINITE, names[first], float(found.nonfinite[first]), 0.0))
+    shortest = int(found.draws.argmin())
+    if found.draws[shortest] < MIN_DRAWS:
+        number = float(found.draws[shortest])
+        flaws.append(Reason(Kind.TOO_SHORT, names[shortest], number, MIN_DRAWS))
+    return flaws
 
 
-def _reasons(
-    names: list[str],
-    judged: np.ndarray,
-    rhat: np.ndarray,
-    ess: np.ndarray,
-    drifts: np.ndarray,
-    copies: int,
-    max_rhat: float,
-) -> list[str]:
-    """What speaks against a rung, of the observables that can be judged. NaN would count against
-    it.
-    """
-    if not judged.any():
+def _reasons(names: list[str], found: _Found, copies: int, max_rhat: float) -> list[Reason]:
+    """What the observables that can be judged say against a rung. NaN would count against it."""
+    which = np.flatnonzero((found.nonfinite == 0) & (found.draws >= MIN_DRAWS))
+    if not len(which):
         return []
-    which = np.flatnonzero(judged)
-    apart, drifting = which[rhat[which].argmax()], which[np.abs(drifts[which]).argmax()]
-    slowest = which[ess[which].argmin()]
-    found = []
-    if not rhat[apart] <= max_rhat:
-        found.append(f"R-hat {rhat[apart]:.3f} of {names[apart]}, {max_rhat} is allowed at most")
-    if not abs(drifts[drifting]) <= MAX_DRIFT:
-        found.append(f"drift {drifts[drifting]:+.1f} standard errors of {names[drifting]}")
-    if not ess[slowest] >= MIN_ESS * copies:
-        found.append(
-            f"ESS {ess[slowest]:.0f} of {names[slowest]}, {MIN_ESS * copies:.0f} are needed at least"
-        )
-    return found
+    apart = which[found.rhat[which].argmax()]
+    drifting = which[np.abs(found.drift[which]).argmax()]
+    slowest = which[found.ess[which].argmin()]
+    rhat, moved, ess = found.rhat[apart], found.drift[drifting], found.ess[slowest]
+    against = []
+    if not rhat <= max_rhat:
+        against.append(Reason(Kind.RHAT, names[apart], float(rhat), max_rhat))
+    if not abs(moved) <= MAX_DRIFT:
+        against.append(Reason(Kind.DRIFT, names[drifting], float(moved), MAX_DRIFT))
+    if not ess >= MIN_ESS * copies:
+        against.append(Reason(Kind.ESS, names[slowest], float(ess), MIN_ESS * copies))
+    return against
 
 
-def _old_replicas(forgotten: float, side_kept: float, side_of: str, *, excused: bool) -> list[str]:
-    """What speaks against a rung whose replicas do not travel: that they may still be what they
-    were.
+def _old_replicas(
+    forgotten: float, side_kept: float, side_of: tuple[float, ...], *, excused: bool
+) -> list[Reason]:
+    """What speaks against a rung without round trips: its replicas may still be what they were.
 
-    Weights may forget while a network stays the same in kind. Then it keeps to its side of a
-    transition, and copies that came from one side agree on where that is. So copies have started
-    apart, and replicas must pass everywhere.
+    Weights may decorrelate while a network stays the same in kind. Then it keeps to its side of a
+    transition, and copies that came from one side agree on where that is. So round trips are
+    excused only where copies have started apart, and replicas cross every pair of rungs.
     """
-    told = "no round trips between the ends of the ladder"
+    no_trips = Reason(Kind.ROUND_TRIPS, "", 0.0, 1.0)
     if not excused or np.isnan(forgotten) or np.isnan(side_kept):
-        return [told]
-    found = []
+        return [no_trips]
+    against = []
     if forgotten < MIN_FORGOTTEN:
-        found.append(
-            f"replicas forgot what they were {forgotten:.1f} times, {MIN_FORGOTTEN:.0f} are needed at least"
-        )
+        against.append(Reason(Kind.MEMORY, "", forgotten, MIN_FORGOTTEN))
     if side_kept > MAX_SIDE_KEPT:
-        found.append(
-            f"half a run later replicas remember {side_kept:.0%} of their side of {side_of}, "
-            f"{MAX_SIDE_KEPT:.0%} are allowed at most"
-        )
-    return [", and ".join([told, *found])] if found else []
+        against.append(Reason(Kind.SIDE, "", side_kept, MAX_SIDE_KEPT, side_of))
+    return [no_trips, *against] if against else []
 
 
 def _advice(
-    reasons: list[list[str]], copies: int, started_apart: bool, freedom: float, bottleneck: str
-) -> list[str]:
-    kinds = {_kind(reason) for rung in reasons for reason in rung}
+    reasons: list[tuple[Reason, ...]],
+    copies: int,
+    started_apart: bool,
+    freedom: float,
+    bottleneck: tuple[float, ...],
+) -> tuple[Advice, ...]:
+    """What to do about the reasons of all rungs."""
+    kinds = {reason.kind for rung in reasons for reason in rung}
     advice = []
-    if kinds & {"R-hat", "drift"}:
-        advice.append(
-            "discard more: a longer burn-in (run.burn_in), and reflecting walls if they reject"
-        )
-    if "too short" in kinds:
-        advice.append("sample longer (run.rounds), and score more often (run.score_every)")
-    elif "ESS" in kinds:
-        advice.append("sample longer (run.rounds)")
-    if "not finite" in kinds:
-        advice.append("find out what is not finite: the data, the energy, or weights that run away")
-    if "no round trips" in kinds and bottleneck:
-        advice.append(
-            f"let replicas pass {bottleneck}, where they turn back: more rungs there (ladder.temperatures), longer "
-            "trajectories (dynamics.num_steps), more rounds"
-        )
-    elif "no round trips" in kinds and freedom < MIN_FREEDOM:
-        advice.append(
-            f"let replicas forget: they turn back to the rungs they came from (they spread as time^{freedom:.1f}, free "
-            "ones as time^1), which longer trajectories cure (dynamics.num_steps)"
-        )
-    elif "no round trips" in kinds:
-        advice.append(
-            "let replicas travel: an adaptive ladder, more rungs (ladder.num or path.num), more rounds"
-        )
-    if (
-        started_apart
-        and copies > 1
-        and any("replicas" in reason for rung in reasons for reason in rung)
-    ):
-        advice.append(
-            "or sample longer (run.rounds), until replicas have forgotten what and where they were"
-        )
-    if started_apart and any(" of their side of " in reason for rung in reasons for reason in rung):
-        advice.append(
-            'or let copies come from both sides of every rung (start.weights = "annealed")'
-        )
+    if kinds & {Kind.RHAT, Kind.DRIFT}:
+        advice.append(Advice(Action.BURN_IN, ("run.burn_in",)))
+    if Kind.TOO_SHORT in kinds:
+        advice.append(Advice(Action.SCORE_MORE, ("run.rounds", "run.score_every")))
+    elif Kind.ESS in kinds:
+        advice.append(Advice(Action.SAMPLE_LONGER, ("run.rounds",)))
+    if Kind.NOT_FINITE in kinds:
+        advice.append(Advice(Action.CHECK_FINITE))
+    if Kind.ROUND_TRIPS in kinds:
+        advice.append(_advice_on_travel(freedom, bottleneck))
+    if started_apart and copies > 1 and kinds & {Kind.MEMORY, Kind.SIDE}:
+        advice.append(Advice(Action.DECORRELATE, ("run.rounds",)))
+    if started_apart and Kind.SIDE in kinds:
+        advice.append(Advice(Action.START_BOTH_SIDES, ("start.weights",), "annealed"))
     if copies < 2:
-        advice.append("run at least two copies (run.copies): one cannot disagree with itself")
+        advice.append(Advice(Action.ADD_COPIES, ("run.copies",)))
     if not started_apart:
-        advice.append(
-            'start copies apart (start.weights = "apart"): copies that start alike agree too soon'
-        )
-    return advice
+        advice.append(Advice(Action.START_APART, ("start.weights",), "apart"))
+    return tuple(advice)
 
 
-def _kind(reason: str) -> str:
-    return next(kind for kind in KINDS if reason.startswith(kind))
+def _advice_on_travel(freedom: float, bottleneck: tuple[float, ...]) -> Advice:
+    """What helps replicas to the other end of the ladder, by what holds them back."""
+    if bottleneck:
+        settings = ("ladder.temperatures", "dynamics.num_steps", "run.rounds")
+        return Advice(Action.PASS_BOTTLENECK, settings, where=bottleneck)
+    if freedom < MIN_FREEDOM:
+        return Advice(Action.LENGTHEN_TRAJECTORIES, ("dynamics.num_steps",), value=freedom)
+    return Advice(Action.IMPROVE_LADDER, ("ladder.num", "path.num", "run.rounds"))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tempernet.paper.claims import VERDICTS, Claim, Runs
 from tempernet.paper.figures import Drawn, Images, draw
+from tempernet.report import sentences
 from tempernet.store import files
 
 MARKDOWN, HTML, CLAIMS, FIGURES = "report.md", "report.html", "claims.json", "figures"
@@ -77,8 +78,11 @@ def write_page(
 
 def headline(run: Any) -> str:
     """What a run says of itself in a line."""
-    found = run.headline if hasattr(run, "kept") else run.verdict.headline
-    return "; ".join([f"{run.title}: {found}", *getattr(run, "disagreements", [])])
+    if hasattr(run, "kept"):
+        return f"{run.title}: {run.headline}"
+    found = sentences.headline(run.verdict, run.parameter)
+    apart = [sentences.disagreement(each) for each in getattr(run, "disagreements", ())]
+    return "; ".join([f"{run.title}: {found}", *apart])
 
 
 def counted(claims: Sequence[Claim]) -> str:

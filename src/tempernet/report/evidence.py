@@ -8,8 +8,9 @@ from typing import Any
 
 from rich.table import Table
 
+from tempernet.report import sentences
 from tempernet.report.formatting import with_error
-from tempernet.report.terminal import console_for_output, grouped_reasons, show_report
+from tempernet.report.terminal import console_for_output, show_report
 from tempernet.results.comparison import Comparison
 from tempernet.results.evidence import EvidenceResults, rung_rows
 
@@ -25,22 +26,18 @@ def statements(results: EvidenceResults) -> list[str]:
     """What the run says, in a few lines."""
     mean, error = (float(number) for number in results.log_evidence)
     headline = results.log_integrals[results.headline]
-    barrier = results.barrier
     lines = [
         f"log integral over the prior's support: {with_error(headline.value, headline.error)}",
         f"log prior volume:                      {results.log_volume:.3f}",
         f"log evidence:                          {with_error(mean, error)} ({results.headline})",
-        f"drift between the halves: {results.drift:+.1f} errors; least overlap {results.overlap.min():.2f}, "
-        f"least swaps {_least(results):.0%}, {results.recorded.round_trips} round trips",
-        f"communication barrier {barrier.total:.1f} asks for about {barrier.rungs_wanted} rungs, there are "
-        f"{results.rungs.num_rungs}",
-        f"verdict: {results.verdict.headline}",
-        *grouped_reasons(results.verdict, results.rungs.values, results.rungs.parameter),
+        f"drift between the halves: {results.drift:+.1f} errors; "
+        f"least overlap {results.overlap.min():.2f}, least swaps {_least(results):.0%}, "
+        f"{results.recorded.round_trips} round trips",
+        sentences.barrier(results.barrier, results.rungs.num_rungs, results.parameter),
+        *sentences.statements(results.verdict, results.rungs.values, results.parameter),
     ]
-    if not results.verdict.good:
-        lines += [f"  advice: {text}" for text in results.verdict.advice]
-    lines += [f"NOT converged: {text}" for text in results.disagreements]
-    return lines
+    found = [sentences.disagreement(each) for each in results.disagreements]
+    return lines + [f"NOT converged: {text}" for text in found]
 
 
 def show_comparison(found: Comparison, written: list[Path]) -> None:
@@ -121,12 +118,11 @@ def document(results: EvidenceResults) -> dict[str, Any]:
         "log_prior_volume": results.log_volume,
         "estimators": {name: found._asdict() for name, found in results.log_integrals.items()},
         "trusted": results.trusted,
-        "disagreements": results.disagreements,
+        "disagreements": [found._asdict() for found in results.disagreements],
         "drift_between_halves": results.drift,
         "verdict": {
-            "equilibrated": results.verdict.good,
-            "headline": results.verdict.headline,
-            "advice": results.verdict.advice,
+            "headline": sentences.headline(results.verdict, results.parameter),
+            **results.verdict.as_dict(),
         },
         "barrier": {"total": results.barrier.total, "rungs_wanted": results.barrier.rungs_wanted},
         "round_trips": results.recorded.round_trips,

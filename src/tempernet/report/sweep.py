@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from rich.table import Table
 
+from tempernet.report import sentences
 from tempernet.report.formatting import with_error
-from tempernet.report.terminal import grouped_reasons, show_report
+from tempernet.report.terminal import show_report
 from tempernet.results.sweep import SweepResults, at_rung, nearest, transition
 
 
@@ -27,9 +28,8 @@ def document(results: SweepResults) -> dict[str, Any]:
         "rounds": results.series.sizes["round"],
         "copies": results.series.sizes["copy"],
         "verdict": {
-            "equilibrated": results.verdict.good,
-            "headline": results.verdict.headline,
-            "advice": results.verdict.advice,
+            "headline": sentences.headline(results.verdict),
+            **results.verdict.as_dict(),
         },
         "best_temperature": None if best is None else best._asdict(),
         "test_loss": {
@@ -46,7 +46,7 @@ def document(results: SweepResults) -> dict[str, Any]:
                 "temperature": temperature,
                 **{name: summary[name].values[k] for name in names},
                 "mean_square": summary.mean_square.values[k],
-                "reasons": results.verdict.reasons[k],
+                "reasons": [reason._asdict() for reason in results.verdict.reasons[k]],
             }
             for k, temperature in enumerate(results.temperatures)
         ],
@@ -110,11 +110,12 @@ def statements(results: SweepResults) -> list[str]:
     lines = []
     best = results.best
     if best is not None:
-        lines.append(f"best temperature (by validation loss): {best.statement}")
+        lines.append(f"best temperature (by validation loss): {sentences.best_temperature(best)}")
         lines.append(f"  test loss at the best T: {_held_out(results, best.rung)}")
     else:
         lines.append(
-            "best temperature: not chosen, there is no validation set (data.n_validation) or no score yet"
+            "best temperature: not chosen, as there is no validation set (data.n_validation) "
+            "or no score yet"
         )
     lines.append(
         f"  at T = 1 (nearest):      {_held_out(results, nearest(results.temperatures, 1.0))}"
@@ -124,33 +125,23 @@ def statements(results: SweepResults) -> list[str]:
     peak = transition(results)
     height = with_error(peak["heat_capacity"], peak["heat_capacity_error"])
     lines.append(
-        f"heat capacity peaks at T = {peak['temperature']:.3g} with {height}; energies there have bimodality "
-        f"{peak['bimodality']:.2f} (1/3 normal, 5/9 flat, 1 two peaks)"
+        f"heat capacity peaks at T = {peak['temperature']:.3g} with {height}; energies there have "
+        f"bimodality {peak['bimodality']:.2f} (1/3 normal, 5/9 flat, 1 two peaks)"
     )
-    barrier = results.barrier
-    lines.append(
-        f"communication barrier {barrier.total:.1f} asks for about {barrier.rungs_wanted} rungs, there are "
-        f"{len(results.temperatures)}; {results.round_trips} round trips{_forgetting(results)}"
-    )
-    lines.append(f"verdict: {results.verdict.headline}")
-    lines += grouped_reasons(results.verdict, results.temperatures)
-    lines += [f"  advice: {text}" for text in results.verdict.advice if not results.verdict.good]
-    return lines
+    barrier = sentences.barrier(results.barrier, len(results.temperatures))
+    lines.append(f"{barrier}; {results.round_trips} round trips{_decorrelation(results)}")
+    return lines + sentences.statements(results.verdict, results.temperatures)
 
 
-def _forgetting(results: SweepResults) -> str:
-    """How often replicas have forgotten what they were and how well where, where that can be told
-    of all rungs.
-    """
-    least, kept = (
-        float(np.min(results.summary.forgotten.values)),
-        results.summary.side_kept.values[:-1],
-    )
+def _decorrelation(results: SweepResults) -> str:
+    """How far the weights decorrelate, and replicas cross, where all rungs can tell."""
+    least = float(np.min(results.summary.forgotten.values))
+    kept = results.summary.side_kept.values[:-1]
     if math.isnan(least) or not len(kept) or np.isnan(kept).any():
         return ""
     return (
-        f"; replicas have forgotten what they were at least {least:.1f} times, and half a run later remember at most "
-        f"{kept.max():.0%} of their side of a pair of rungs"
+        f"; the run spans at least {least:.1f} autocorrelation times of the weights; in half of it "
+        f"at most {100 * kept.max():.0f} % of replicas have not crossed a pair of temperatures"
     )
 
 
@@ -170,7 +161,8 @@ def _held_out(results: SweepResults, rung: int) -> str:
     examples = (
         results.provenance["data"]["n_test"] if full else len(results.provenance["scored_labels"])
     )
-    text = f"{loss}, accuracy {accuracy} on {examples} test examples at T = {results.temperatures[rung]:.4g}"
+    at = f"T = {results.temperatures[rung]:.4g}"
+    text = f"{loss}, accuracy {accuracy} on {examples} test examples at {at}"
     if "ensemble_loss" in summary:
         text += f"; as an ensemble {float(summary.ensemble_loss.values[rung]):.4g}"
     return text

@@ -1,4 +1,4 @@
-"""What a person sees: progress as a bar or as plain lines, the table of temperatures, the verdict."""
+"""What a person sees: progress as a bar or as plain lines, tables, and lines of text."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
-from tempernet.diagnostics.verdict import Verdict
 from tempernet.report.formatting import duration
 from tempernet.tempering.host import Progress as Told
 
@@ -117,33 +115,6 @@ def console_for_output() -> Console:
         if sys.stdout.isatty()
         else Console(width=PLAIN_WIDTH, force_terminal=False, no_color=True)
     )
-
-
-def grouped_reasons(
-    verdict: Verdict, values: np.ndarray, parameter: str = "temperature"
-) -> list[str]:
-    """Why rungs have not equilibrated, a line for each reason that rungs share."""
-    groups: dict[str, list[float]] = {}
-    for k, reasons in enumerate(verdict.reasons):
-        for reason in reasons:
-            groups.setdefault(_about(reason), []).append(values[k])
-    symbol = "T" if parameter == "temperature" else parameter
-    lines = []
-    for reason, where in groups.items():
-        span = f"{symbol} = {where[0]:.3g}" + (f" to {where[-1]:.3g}" if len(where) > 1 else "")
-        lines.append(f"  {reason}: {len(where)} {parameter}{'s' if len(where) > 1 else ''}, {span}")
-    return lines
-
-
-def _about(reason: str) -> str:
-    """A reason without its number, so that rungs can share it: `R-hat of the energy`."""
-    told, forgot, _ = reason.partition(", and replicas forgot")
-    if forgot:
-        return f"{told}{forgot} too seldom"
-    kind, of, what = reason.partition(",")[0].partition(" of the ")
-    if kind.startswith("too short"):
-        return f"too short a series of the {what}"
-    return f"{kind.split()[0]} of the {what}" if of and any(c.isdigit() for c in kind) else reason
 
 
 def show_lines(lines: list[str], written: list[Path]) -> None:

@@ -23,7 +23,7 @@ from tempernet.diagnostics.thermo import histogram_overlap
 from tempernet.diagnostics.verdict import Verdict, judge
 from tempernet.errors import StoreError
 from tempernet.evidence import estimators as evidence
-from tempernet.evidence.estimators import HEADLINE, LogRatio
+from tempernet.evidence.estimators import HEADLINE, Disagreement, LogRatio
 from tempernet.paths.ladders import Barrier, measure_barrier
 from tempernet.paths.path import Path as RungPath
 from tempernet.results.path_records import RecordedPath, in_sequence, side_by_side
@@ -50,13 +50,18 @@ class EvidenceResults:
     """Of the neighbours' histograms, (K-1,)."""
     barrier: Barrier
     verdict: Verdict
-    disagreements: list[str]
+    disagreements: tuple[Disagreement, ...]
     finished: bool
 
     @property
     def rungs(self) -> RungPath:
         """The path."""
         return self.recorded.rungs
+
+    @property
+    def parameter(self) -> str:
+        """What the rungs are values of."""
+        return self.rungs.parameter
 
     @property
     def method(self) -> str:
@@ -170,7 +175,7 @@ def rung_rows(results: EvidenceResults) -> list[dict[str, Any]]:
             "overlap": overlap[k],
             "rhat": verdict.rhat[k],
             "ess": verdict.ess[k],
-            "reasons": verdict.reasons[k],
+            "reasons": [reason._asdict() for reason in verdict.reasons[k]],
         }
         for k, value in enumerate(results.rungs.values)
     ]
@@ -206,7 +211,7 @@ def netcdf(results: EvidenceResults) -> bytes:
         "log_evidence": float(results.log_evidence.mean),
         "log_evidence_error": float(results.log_evidence.error),
         "log_prior_volume": results.log_volume,
-        "verdict": results.verdict.headline,
+        "equilibrated": int(results.verdict.good),
     }
     return bytes(xarray.Dataset(variables, coords, attributes).to_netcdf(engine="h5netcdf"))
 
@@ -217,7 +222,8 @@ def csv_table(results: EvidenceResults) -> str:
     rows = rung_rows(results)
     writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
     writer.writeheader()
-    writer.writerows({**row, "reasons": "; ".join(row["reasons"])} for row in rows)
+    for row, reasons in zip(rows, results.verdict.reasons, strict=True):
+        writer.writerow({**row, "reasons": "; ".join(reason.label for reason in reasons)})
     return text.getvalue()
 
 
@@ -237,14 +243,13 @@ def _read(
 
 def _verdict(recorded: RecordedPath, settings: LadderSettings) -> Verdict:
     phi, squares = recorded.samples.phi, recorded.mean_squares
-    observables = {f"the {name}": phi[..., m] for m, name in enumerate(recorded.rungs.terms)}
+    observables = {name: phi[..., m] for m, name in enumerate(recorded.rungs.terms)}
     for layer in range(squares.shape[-1]):
-        observables[f"the mean square weight of layer {layer + 1}"] = squares[..., layer]
+        observables[f"mean_square.{layer + 1}"] = squares[..., layer]
     return judge(
         observables,
         recorded.round_trips,
         recorded.freedom,
         exchanging=settings.dynamics.exchange != "none",
         started_apart=settings.start.weights == "apart",
-        noun="rungs",
     )

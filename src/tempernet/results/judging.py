@@ -19,18 +19,18 @@ def verdict_on(series: xarray.Dataset, settings: SweepSettings, flow: Flow, kept
     replica, temperatures = by_round(series), series.temperature.values
     narrow, kept_sides = bottleneck(flow.fraction_from_hot), sides_kept(replica)
 
-    def between(low: int, high: int) -> str:
-        return f"T = {temperatures[low]:.3g} to {temperatures[high]:.3g}"
+    def pair(low: int, high: int) -> tuple[float, ...]:
+        return float(temperatures[low]), float(temperatures[high])
 
     most = int(np.argmax(np.nan_to_num(kept_sides))) if len(kept_sides) else 0
     return judge(
         judged_of(series),
         int(flow.round_trips.sum()),
         freedom(replica),
-        between(*narrow) if narrow else "",
+        pair(*narrow) if narrow else (),
         forgotten=forgotten(kept, series),
         side_kept=float(kept_sides[most]) if len(kept_sides) else np.nan,
-        side_of=between(most, most + 1) if len(kept_sides) else "",
+        side_of=pair(most, most + 1) if len(kept_sides) else (),
         exchanging=settings.dynamics.exchange != "none",
         started_apart=settings.start.weights in ("apart", "annealed"),
         both_sides=settings.start.weights == "annealed",

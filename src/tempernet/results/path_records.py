@@ -9,7 +9,7 @@ import numpy as np
 from tempernet.config import EvidenceSettings, LadderSettings
 from tempernet.diagnostics.flow import Flow, freedom
 from tempernet.errors import StoreError
-from tempernet.evidence.estimators import PathSamples
+from tempernet.evidence.samples import PathSamples
 from tempernet.paths.path import Centre, bridge_path, temperature_path
 from tempernet.paths.path import Path as RungPath
 from tempernet.results.series import Rows

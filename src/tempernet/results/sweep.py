@@ -70,6 +70,11 @@ class SweepResults:
         return np.asarray(self.summary.temperature.values)
 
     @property
+    def parameter(self) -> str:
+        """What the rungs are values of."""
+        return "temperature"
+
+    @property
     def title(self) -> str:
         """Network, data and protocol in a few words."""
         data = self.provenance["data"]

@@ -29,7 +29,7 @@ def netcdf(results: SweepResults) -> bytes:
     tree.attrs.update(
         protocol=results.settings.protocol,
         title=results.title,
-        verdict=results.verdict.headline,
+        equilibrated=int(results.verdict.good),
         config=config.to_toml(results.settings),
     )
     buffer = tree.to_netcdf(engine="h5netcdf")
@@ -45,7 +45,7 @@ def csv_table(results: SweepResults) -> str:
     writer.writerow(["temperature", *names, "reasons", "protocol"])
     for k, temperature in enumerate(results.temperatures):
         values = [summary[name].values[k] for name in names]
-        reasons = "; ".join(results.verdict.reasons[k])
+        reasons = "; ".join(reason.label for reason in results.verdict.reasons[k])
         writer.writerow([repr(float(temperature)), *values, reasons, results.settings.protocol])
     return text.getvalue()
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tempernet.errors import StoreError
+from tempernet.report import sentences
 from tempernet.report.formatting import duration
 from tempernet.results import anneal as annealed
 from tempernet.results import evidence as evidence_results
@@ -33,9 +34,10 @@ def current(path: Path) -> dict[str, Any]:
     try:
         found = load(path, folder.settings.task, quick=True)
         finished = found.finished
-        verdict = (
-            found.headline if isinstance(found, Annealed | Optimised) else found.verdict.headline
-        )
+        if isinstance(found, Annealed | Optimised):
+            verdict = found.headline
+        else:
+            verdict = sentences.headline(found.verdict, found.parameter)
         _, passed_over = folder.checkpoints.latest()
         warnings += [f"{problem}; the checkpoint before it counts" for problem in passed_over]
     except StoreError as error:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tempernet.config import EvidenceSettings
-from tempernet.evidence.estimators import Quadratic
 from tempernet.evidence.first_rungs import first_betas, first_temperatures
 from tempernet.evidence.fit import on_device
+from tempernet.evidence.quadratic import Quadratic
 from tempernet.paths.path import Centre, bridge_path, temperature_path
 from tempernet.store import RunFolder
 from tempernet.tasks.base import Task, Watch

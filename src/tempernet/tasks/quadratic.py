@@ -7,8 +7,8 @@ import time
 import jax
 
 from tempernet.config import EvidenceSettings
-from tempernet.evidence.estimators import Quadratic
 from tempernet.evidence.fit import FitHost, QuadraticFit
+from tempernet.evidence.quadratic import Quadratic
 from tempernet.model.networks import Weights
 from tempernet.paths.path import Centre
 from tempernet.store.folder import QUADRATIC

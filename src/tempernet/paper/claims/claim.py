@@ -12,6 +12,7 @@ import numpy as np
 
 from tempernet.config import PRIOR_FACTORS
 from tempernet.diagnostics.statistics import Estimate, stretch
+from tempernet.report import sentences
 from tempernet.report.formatting import with_error
 
 HOLDS, FAILS, UNDECIDED = "holds", "does not hold", "undecided"
@@ -115,16 +116,15 @@ def must_be_equilibrated(run: Any, rungs: Sequence[int] | slice = slice(None)) -
     """A claim about these rungs is judged only if the run's verdict on them is good."""
     good = run.verdict.equilibrated[rungs]
     if not good.all():
-        advice = "; ".join(run.verdict.advice)
-        where = (
-            f"on {int((~good).sum())} of the {len(good)} rungs asked"
-            if len(good) > 1
-            else "at the rung asked"
-        )
         raise Undecided(
-            f"{run.path.name} equilibrated, which it is not {where}: "
-            f"{advice} (tempernet resume with its folder, or a larger --scale)"
+            f"a longer {run.path.name} (tempernet resume with its folder, or a larger --scale): "
+            f"{sentences.not_equilibrated(good, run.parameter)}; {advised(run)}"
         )
+
+
+def advised(run: Any) -> str:
+    """What the verdict of a run advises."""
+    return "; ".join(sentences.advice(found, run.parameter) for found in run.verdict.advice)
 
 
 def above(value: Estimate, limit: float = 0.0) -> bool:

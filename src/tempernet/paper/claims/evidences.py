@@ -18,12 +18,14 @@ from tempernet.paper.claims.claim import (
     Runs,
     Undecided,
     above,
+    advised,
     difference,
     faithful,
     found,
     weigh,
     written,
 )
+from tempernet.report import sentences
 from tempernet.results.evidence import EvidenceResults
 
 IMAGES = 500
@@ -117,10 +119,12 @@ def _trusted(runs: Runs, network: str) -> EvidenceResults:
     """The temperature path of the paper's model, equilibrated and with estimators that agree."""
     run: EvidenceResults = faithful(runs, _name(network, DEFAULT), network, IMAGES)
     if not run.trusted:
-        why = "; ".join([*run.disagreements, *run.verdict.advice])
+        why = [sentences.disagreement(found) for found in run.disagreements]
+        if not run.verdict.good:
+            why += [sentences.headline(run.verdict, run.parameter), advised(run)]
         raise Undecided(
-            f"{run.path.name} equilibrated, with estimators that agree: {why} (tempernet resume with its folder, or a "
-            "larger --scale)"
+            f"a longer {run.path.name} (tempernet resume with its folder, or a larger --scale): "
+            + "; ".join(why)
         )
     return run
 

@@ -27,6 +27,7 @@ from tempernet.paper.claims.claim import (
     written,
 )
 from tempernet.paper.claims.minima import FLOOR
+from tempernet.report import sentences
 from tempernet.results.sweep import SweepResults, at_rung, nearest
 
 SIZES = (50, 500, 5000)
@@ -338,7 +339,8 @@ def _resolved(run: SweepResults) -> BestTemperature:
     best = _best(run)
     if not best.resolved:
         raise Undecided(
-            f"a minimum that is resolved ({best.statement}): more rounds, or a wider ladder"
+            f"a minimum that is resolved ({sentences.best_temperature(best)}): "
+            "more rounds, or a wider ladder"
         )
     return best
 

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tempernet.diagnostics.thermo import INTERVAL, BestTemperature
+from tempernet.report import sentences
 from tempernet.report.figures.axis import (
     Scale,
     curve,
@@ -50,7 +51,10 @@ def loss_figure(
     if any("test_loss" in run.summary for run in runs):
         panels.append(("test_loss", "test loss per example"))
     size = (4.2 + 3.6 * (len(panels) - 1), 4.3 + 0.3 * len(runs))
-    notes = [note(run) + (f"; best {run.best.statement}" if run.best else "") for run in runs]
+    notes = [
+        f"{note(run)}; best {sentences.best_temperature(run.best)}" if run.best else note(run)
+        for run in runs
+    ]
     alarm = not all(run.verdict.good for run in runs)
     figure, panel = sheet("Loss against temperature", notes, size, alarm)
     row = panel.subplots(1, len(panels), squeeze=False)[0]

@@ -17,6 +17,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 
+from tempernet.report import sentences
 from tempernet.results.evidence import EvidenceResults
 from tempernet.results.sweep import SweepResults
 
@@ -139,7 +140,7 @@ def sheet_of(
 def note(run: SweepResults | EvidenceResults) -> str:
     """Network, data, protocol and verdict of a run."""
     going = "" if run.finished else "; the run has not finished"
-    return f"{run.title}: {run.verdict.headline}{going}"
+    return f"{run.title}: {sentences.headline(run.verdict, run.parameter)}{going}"
 
 
 def legend_above(axes: Axes, handles: Sequence[Artist], title: str = "", columns: int = 2) -> None:

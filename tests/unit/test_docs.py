@@ -1,5 +1,6 @@
 """The documents: links lead somewhere, lines are short, tables of numbers are the code's."""
 
+import importlib
 import re
 import runpy
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ WIDTH, ARCHITECTURE_LINES = 100, 200
 
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]*(?:\([^()\s]*\))?)\)")
 NUMBER = re.compile(r"\| `([A-Z_]+)` \| ([\d.]+) \|")
+NUMBER_ELSEWHERE = re.compile(r"\| `(tempernet[\w.]*)\.([A-Z_]+)` \| ([\d.]+) \|")
 
 
 def name_of(page: Path) -> str:
@@ -163,6 +165,17 @@ def test_thresholds_of_the_verdict_are_those_of_the_code() -> None:
         if name.isupper() and isinstance(value, int | float)
     }
     assert told == constants
+    elsewhere = NUMBER_ELSEWHERE.findall(page)
+    assert elsewhere
+    for module, name, value in elsewhere:
+        assert float(value) == getattr(importlib.import_module(module), name), f"{module}.{name}"
+
+
+def test_every_observable_is_on_the_page_of_results() -> None:
+    declared = pytest.importorskip("tempernet.tempering.observables")
+    page = (DOCS / "reference" / "results.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)`", page))
+    assert [one.name for one in declared.OBSERVABLES if one.name not in named] == []
 
 
 def test_exit_codes_are_those_of_the_command() -> None:

@@ -1,17 +1,23 @@
 """The documents: links lead somewhere, lines are short, tables of numbers are the code's."""
 
+import functools
 import importlib
+import itertools
 import re
 import runpy
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import typer
 
+from tempernet.cli.app import EXIT_CODES, app
 from tempernet.diagnostics import verdict
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCS = REPOSITORY / "docs"
+SETTINGS_SCRIPT = REPOSITORY / "scripts" / "settings_page.py"
 PAGES = sorted([*REPOSITORY.glob("*.md"), *DOCS.rglob("*.md")])
 WRITTEN_BY_PROGRAMS = {DOCS / "benchmark.md", DOCS / "reproduction" / "report.md"}
 WRAPPED = [
@@ -150,8 +156,68 @@ def test_architecture_names_every_room_in_order() -> None:
     assert named == list(ROOMS)
 
 
+def commands_in(text: str) -> list[list[str]]:
+    """Commands of tempernet in indented code and in backticks, cut into words."""
+    joined = text.replace("\\\n", " ")
+    lines = re.findall(r"^    (tempernet .*)$", joined, re.MULTILINE)
+    lines += re.findall(r"`(tempernet [a-z][^`\n]*)`", joined)
+    return [shlex.split(line, comments=True) for line in lines]
+
+
+def unknown_words(words: list[str]) -> list[str]:
+    """The command, the options and the settings of a line that there are not."""
+    options = options_of_commands().get(words[1])
+    if options is None:
+        return [words[1]]
+    unknown = []
+    for word, after in itertools.zip_longest(words[2:], words[3:]):
+        if word.startswith("-") and word.partition("=")[0] not in {*options, "--debug"}:
+            unknown.append(word)
+        if word == "--set" and after.partition("=")[0] not in settings_of_all_kinds():
+            unknown.append(after)
+    return unknown
+
+
+@functools.cache
+def options_of_commands() -> dict[str, set[str]]:
+    group = typer.main.get_group(app)
+    return {
+        name: {option for parameter in command.params for option in parameter.opts}
+        for name, command in group.commands.items()
+    }
+
+
+@functools.cache
+def settings_of_all_kinds() -> set[str]:
+    found = set()
+    for model in runpy.run_path(str(SETTINGS_SCRIPT))["KINDS"].values():
+        for table, values in model().model_dump().items():
+            found |= {f"{table}.{name}" for name in values} if isinstance(values, dict) else {table}
+    return found
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=name_of
+)
+def test_commands_and_their_options_exist(page: Path) -> None:
+    commands = commands_in(page.read_text(encoding="utf-8"))
+    assert [word for words in commands for word in unknown_words(words)] == []
+
+
+def test_unknown_commands_are_seen() -> None:
+    text = "`tempernet swep`\n\n    tempernet sweep a \\\n        --set ladder.nun=3 --otu x  # y\n"
+    commands = commands_in(text)
+    assert [unknown_words(words) for words in commands] == [["ladder.nun=3", "--otu"], ["swep"]]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_python_in_the_pages_is_python(page: Path) -> None:
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        compile(code, name_of(page), "exec")
+
+
 def test_settings_page_is_what_the_settings_are() -> None:
-    script = runpy.run_path(str(REPOSITORY / "scripts" / "settings_page.py"))
+    script = runpy.run_path(str(SETTINGS_SCRIPT))
     page = (DOCS / "reference" / "settings.md").read_text(encoding="utf-8")
     assert page == script["page"](), "run: python scripts/settings_page.py --write"
 
@@ -179,8 +245,6 @@ def test_every_observable_is_on_the_page_of_results() -> None:
 
 
 def test_exit_codes_are_those_of_the_command() -> None:
-    from tempernet.cli.app import EXIT_CODES
-
     page = (DOCS / "reference" / "exit-codes.md").read_text(encoding="utf-8")
     told = {int(code) for code in re.findall(r"^\| (\d) \|", page, re.MULTILINE)}
     assert told == {0, 1, *EXIT_CODES.values()}

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from tempernet.report import sentences
 from tempernet.report.formatting import with_error
+from tempernet.report.sweep_table import table
 from tempernet.report.terminal import show_report
 from tempernet.results.sweep import SweepResults, at_rung, nearest, transition
 
@@ -60,67 +60,14 @@ def show(results: SweepResults, written: list[Path]) -> None:
     show_report(results, length, table(results), statements(results), written)
 
 
-def table(results: SweepResults) -> Table:
-    """One row a temperature."""
-    summary = results.summary
-    headings = (
-        "T",
-        "train loss",
-        "test loss",
-        "accuracy",
-        "ensemble loss",
-        "dt",
-        "L",
-        "accept",
-        "swaps",
-        "ESS",
-        "R-hat",
-        "",
-    )
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        made.add_column(heading, justify="right" if heading else "left", no_wrap=True)
-
-    def pair(name: str, k: int) -> str:
-        if name not in summary:
-            return "-"
-        return with_error(float(summary[name].values[k]), float(summary[f"{name}_error"].values[k]))
-
-    for k, temperature in enumerate(results.temperatures):
-        swaps = float(summary.swap_rate.values[k])
-        made.add_row(
-            f"{temperature:.4g}",
-            pair("train_loss", k),
-            pair("test_loss", k),
-            pair("test_accuracy", k),
-            pair("ensemble_loss", k),
-            f"{float(summary.time_step.values[k]):.2g}",
-            f"{int(summary.num_steps.values[k])}",
-            f"{float(summary.acceptance.values[k]):.2f}",
-            "" if math.isnan(swaps) else f"{swaps:.0%}",
-            f"{float(summary.ess.values[k]):.0f}",
-            f"{float(summary.rhat.values[k]):.2f}",
-            "" if results.verdict.equilibrated[k] else "not equilibrated",
-        )
-    return made
-
-
 def statements(results: SweepResults) -> list[str]:
     """What the run says, in a few lines."""
-    lines = []
-    best = results.best
-    if best is not None:
-        lines.append(f"best temperature (by validation loss): {sentences.best_temperature(best)}")
-        lines.append(f"  test loss at the best T: {_held_out(results, best.rung)}")
-    else:
-        lines.append(
-            "best temperature: not chosen, as there is no validation set (data.n_validation) "
-            "or no score yet"
-        )
-    lines.append(
-        f"  at T = 1 (nearest):      {_held_out(results, nearest(results.temperatures, 1.0))}"
-    )
-    lines.append(f"  at the lowest T:         {_held_out(results, 0)}")
+    lines = [*at_the_best(results)]
+    for words, rung in (
+        ("at T = 1 (nearest):    ", nearest(results.temperatures, 1.0)),
+        ("at the lowest T:       ", 0),
+    ):
+        lines.append(f"  {words}  {_held_out(results, rung)}")
     lines.append(f"  uninformed classifier:   {results.provenance['uninformed_loss']:.4f}")
     peak = transition(results)
     height = with_error(peak["heat_capacity"], peak["heat_capacity_error"])
@@ -131,6 +78,26 @@ def statements(results: SweepResults) -> list[str]:
     barrier = sentences.barrier(results.barrier, len(results.temperatures))
     lines.append(f"{barrier}; {results.round_trips} round trips{_decorrelation(results)}")
     return lines + sentences.statements(results.verdict, results.temperatures)
+
+
+def summary_lines(results: SweepResults) -> list[str]:
+    """The best temperature, if one was chosen, and the verdict."""
+    best = at_the_best(results) if results.best is not None else []
+    return best + sentences.statements(results.verdict, results.temperatures)
+
+
+def at_the_best(results: SweepResults) -> list[str]:
+    """The best temperature and the test loss there, or why none was chosen."""
+    best = results.best
+    if best is None:
+        return [
+            "best temperature: not chosen, as there is no validation set (data.n_validation) "
+            "or no score yet"
+        ]
+    return [
+        f"best temperature (by validation loss): {sentences.best_temperature(best)}",
+        f"  test loss at the best T: {_held_out(results, best.rung)}",
+    ]
 
 
 def _decorrelation(results: SweepResults) -> str:

@@ -1,39 +1,92 @@
-"""A sweep as files for other programs: NetCDF with every series, CSV with a line a temperature."""
+"""A sweep as files: NetCDF with every series, and CSV with a line a temperature."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
 from pathlib import Path
 
+import numpy as np
 import xarray
 
 from tempernet import config
-from tempernet.results.sweep import SweepResults
+from tempernet.config import SweepSettings
+from tempernet.errors import StoreError
+from tempernet.results.series import Rows
+from tempernet.results.sweep import SweepResults, said_by
 from tempernet.store import files
-from tempernet.store.folder import RESULTS_NC
+
+KEPT = "kept"
+"""The group of a file that holds networks."""
+BURN_IN = "burn_in"
 
 
-def write_netcdf(results: SweepResults) -> list[Path]:
-    """Write results.nc into the run folder."""
-    path = results.path / RESULTS_NC
-    files.write_atomic(path, netcdf(results))
-    return [path]
+def netcdf(results: SweepResults, *, with_networks: bool = False) -> bytes:
+    """The series and the summary as one NetCDF file, with the burn-in in a group of its own.
 
-
-def netcdf(results: SweepResults) -> bytes:
-    """The series and the summary as one NetCDF file, with the burn-in in a group of its own."""
-    tree = xarray.DataTree.from_dict(
-        {"/": results.series.merge(_prefixed(results.summary)), "/burn_in": results.burn_in}
-    )
+    `with_networks` adds the networks kept and the mean predictions, from which and from the series
+    all else can be worked out again (`read_netcdf`).
+    """
+    root = results.series.merge(_prefixed(results.summary))
+    groups = {"/": root, f"/{BURN_IN}": results.burn_in}
+    if with_networks:
+        groups[f"/{KEPT}"] = _networks(results)
+    tree = xarray.DataTree.from_dict(groups)
     tree.attrs.update(
         protocol=results.settings.protocol,
         title=results.title,
         equilibrated=int(results.verdict.good),
+        finished=int(results.finished),
         config=config.to_toml(results.settings),
+        provenance=json.dumps(files.plain(results.provenance)),
     )
-    buffer = tree.to_netcdf(engine="h5netcdf")
-    return bytes(buffer)
+    return bytes(tree.to_netcdf(engine="h5netcdf"))
+
+
+def read_netcdf(path: Path) -> SweepResults:
+    """The results in a file that `netcdf` made with networks; the verdict is worked out anew."""
+    try:
+        tree = xarray.open_datatree(path, engine="h5netcdf").load()
+    except (OSError, ValueError, KeyError) as error:
+        raise StoreError(f"{path} cannot be read as NetCDF: {error}") from error
+    if KEPT not in tree.children or "config" not in tree.attrs:
+        raise StoreError(f"{path} holds no samples: it was not written by Samples.save")
+    settings = config.settings_from(config.parse_toml(tree.attrs["config"]), SweepSettings)
+    provenance = json.loads(tree.attrs["provenance"])
+    root = tree.to_dataset(inherit=False)
+    series = root.drop_vars(
+        [
+            str(name)
+            for name in root.data_vars
+            if str(name).startswith("mean_") and str(name) != "mean_square"
+        ]
+    )
+    group = tree[KEPT].to_dataset(inherit=False)
+    kept: Rows = {str(name): group[name].values for name in group.data_vars}
+    ensemble = kept.pop("ensemble", None)
+    return SweepResults(
+        path=None,
+        settings=settings,
+        provenance=provenance,
+        series=series.drop_attrs(deep=False),
+        burn_in=tree[BURN_IN].to_dataset(inherit=False),
+        finished=bool(tree.attrs["finished"]),
+        kept=kept,
+        ensemble=ensemble,
+        **said_by(series, settings, provenance, kept, ensemble),
+    )
+
+
+def _networks(results: SweepResults) -> xarray.Dataset:
+    """Networks kept and mean predictions, with dimensions of their own."""
+    variables = {}
+    for name, array in results.kept.items():
+        dims = [f"{name}_{axis}" for axis in range(np.ndim(array))]
+        variables[name] = (dims, array)
+    if results.ensemble is not None:
+        variables["ensemble"] = (["copy", "rung", "example", "class"], results.ensemble)
+    return xarray.Dataset(variables)
 
 
 def csv_table(results: SweepResults) -> str:

@@ -25,7 +25,6 @@ import numpy as np
 
 from tempernet.config import TaskSettings
 from tempernet.errors import Stopped, StoreError
-from tempernet.kernels.integrator import Point
 from tempernet.model.target import uninformed_loss
 from tempernet.store import RunFolder
 from tempernet.store.checkpoints import Checkpoint
@@ -257,18 +256,12 @@ class Task(ABC):
 
 def state_arrays(engine: Engine, state: State) -> dict[str, np.ndarray]:
     """A state for a checkpoint, without its round."""
-    point = jax.tree.map(lambda leaf: np.asarray(leaf)[: engine.num_replicas], state.point)
-    arrays = {f"point{i}": leaf for i, leaf in enumerate(jax.tree.leaves(point))}
-    return arrays | {"replica_at": np.asarray(state.replica_at)}
+    return engine.packed(state)
 
 
 def state_from(engine: Engine, arrays: Mapping[str, np.ndarray], done: int) -> State:
     """A state from a checkpoint, after so many rounds."""
-    weights = engine.target.prior.like
-    like: Any = Point(weights, jnp.zeros(()), weights)
-    leaves = [arrays[f"point{i}"] for i in range(len(jax.tree.leaves(like)))]
-    point = engine.layout.put_replicas(jax.tree.unflatten(jax.tree.structure(like), leaves))
-    return State(point, jnp.asarray(arrays["replica_at"]), jnp.int32(done))
+    return engine.unpacked(arrays, done)
 
 
 def provenance(settings: TaskSettings, problem: Problem, engine: Engine) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from tempernet.config import SamplingSettings, Settings, TaskSettings
 from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz
 from tempernet.errors import ConfigError, DataError
-from tempernet.kernels import hmc
+from tempernet.kernels.dynamics import Dynamics, Walls
 from tempernet.model import networks, priors
 from tempernet.model.networks import MLP, network_by_name
 from tempernet.model.target import Batch, Target, hold_out
@@ -69,7 +69,7 @@ def make_engine(
     tile: int | None = None,
     *,
     copies: int | None = None,
-    walls: hmc.Walls | None = None,
+    walls: Walls | None = None,
 ) -> Engine:
     """The engine on a path with these settings, but for what is given; measures its tile unless
     that is given.
@@ -79,7 +79,7 @@ def make_engine(
         problem.target,
         path,
         copies=copies or settings.run.copies,
-        dynamics=hmc.Dynamics(
+        dynamics=Dynamics(
             num_steps=dynamics.num_steps,
             num_trajectories=dynamics.num_trajectories,
             walls=walls or dynamics.walls,

@@ -96,9 +96,7 @@ class QuadraticFit:
         state, record = engine.round(self.state, self.adaptation.rungs(engine))
         self.task.wait(state, record)
         if began >= self.burn_in:
-            weights = jax.tree.map(
-                lambda leaf: np.asarray(leaf)[: engine.num_replicas], state.point.weights
-            )
+            weights = engine.weights(state)
             self.squares = jax.tree.map(
                 lambda s, w, w0: s + np.square(w - w0), self.squares, weights, self.centre
             )

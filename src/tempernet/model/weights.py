@@ -1,0 +1,24 @@
+"""Trees of arrays as named arrays, for files, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+
+def packed(name: str, tree: object) -> dict[str, NDArray[Any]]:
+    """The leaves of a tree as host arrays called `name0`, `name1`, ..."""
+    return {f"{name}{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
+
+
+def unpacked(name: str, arrays: Mapping[str, NDArray[Any]], like: T) -> T:
+    """A tree of the structure of `like` from the arrays that `packed` gave; others are left alone."""
+    leaves, structure = jax.tree.flatten(like)
+    tree: T = structure.unflatten([arrays[f"{name}{i}"] for i in range(len(leaves))])
+    return tree

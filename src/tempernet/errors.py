@@ -42,6 +42,6 @@ def check_count(name: str, value: Any, least: int = 1) -> None:
 
 
 def check_type(name: str, value: object, kind: type | UnionType, called: str) -> None:
-    """Raise a ConfigError unless the value is of this kind; `called` is what the message calls the kind."""
+    """Raise a ConfigError unless the value is of this kind, which the message calls `called`."""
     if not isinstance(value, kind):
         raise ConfigError(f"{name} must be {called}, got {type(value).__name__}")

@@ -1,4 +1,4 @@
-"""What a kernel is: `init` makes a state of a point, `step` makes one trajectory and says what became of it.
+"""What a kernel is: `init` makes a state of a point, `step` moves it and says what became of it.
 
 A kernel moves one replica at one rung and leaves the rung's density as it is. The round, the timing
 of tiles and the checkpoints know what stands here and nothing else, so a kernel of one's own is a
@@ -17,7 +17,7 @@ from tempernet.model.networks import Weights
 
 
 class Point(NamedTuple):
-    """Where a replica is: its weights, their energy E and its gradient; none depends on the rung."""
+    """Where a replica is: weights, their energy E and its gradient; none depends on the rung."""
 
     weights: Weights
     energy: Array
@@ -39,10 +39,11 @@ class Info(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """How many steps a trajectory has, and the most of any that shares its loop; None if all have the same."""
+    """How many steps a trajectory has."""
 
     own: int | Array
     longest: Array | None = None
+    """The most of any trajectory in the same loop; None if all have the same."""
 
 
 class Rung(NamedTuple):

@@ -32,8 +32,8 @@ class Dynamics:
             independently of the state, so that no trajectory length is in step with a harmonic
             mode; 0 is the paper's fixed dt.
         lengths: what the trajectories of all rungs have in common: the number of `steps`, or the
-            `distance` eps L, so that a rung with small steps makes more of them; `num_steps` is then
-            their mean over the rungs.
+            `distance` eps L, so that a rung with small steps makes more of them; `num_steps` is
+            then their mean over the rungs.
         kernel: a name in `registry.KERNELS`: `hmc` draws the momentum of every trajectory anew,
             `horowitz` refreshes a part of it.
         persistence: of `horowitz`, the correlation of momenta before and after their refreshment
@@ -62,7 +62,7 @@ class Dynamics:
     def steps_of(
         self, step_sizes: NDArray[np.float64], walk: NDArray[np.bool_]
     ) -> NDArray[np.int32]:
-        """L of every rung (K,) with these step sizes; rungs that do not `walk` (K,) are drawn and make one step."""
+        """L of every rung (K,) with these step sizes; rungs that do not `walk` make one step."""
         if self.lengths == "steps" or not walk.any():
             return np.full(len(step_sizes), self.num_steps, np.int32)
         share = 1 / np.asarray(step_sizes, np.float64)

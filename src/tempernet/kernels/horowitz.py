@@ -1,4 +1,4 @@
-"""HMC with partial momentum refreshment (Horowitz 1991): short trajectories that carry their momentum on.
+"""HMC with partial momentum refreshment (Horowitz 1991): trajectories carry their momentum on.
 
 Before a trajectory the momentum becomes a p + sqrt(1 - a^2) p' with p' ~ N(0, m), a the
 `persistence`; a = 0 is HMC. Each of the three moves leaves exp(-u(w) - p^2 / 2m) as it is: the
@@ -6,9 +6,9 @@ refreshment; the trajectory with its end reversed, accepted or not; and p -> -p 
 an accepted trajectory goes on as it arrives, and a rejected one turns back the way it came.
 
 In reduced units the momenta at every rung are N(0, m), independent of the weights: the paper's
-N(0, m T) divided by sqrt(T). When replicas at rungs j and k exchange, the joint density changes from
-exp(-u_j(w) - K(p) - u_k(w') - K(p')) to exp(-u_k(w) - K(p) - u_j(w') - K(p')), where K does not
-depend on the rung: it drops out of the swap rule, and the momenta need no rescaling.
+N(0, m T) divided by sqrt(T). When the replicas at rungs j and k exchange, the joint density goes
+from exp(-u_j(w) - K(p) - u_k(w') - K(p')) to exp(-u_k(w) - K(p) - u_j(w') - K(p')), where K does
+not depend on the rung: it drops out of the swap rule, and the momenta need no rescaling.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from tempernet.kernels.base import Point
 from tempernet.kernels.potential import EvaluateFn
 from tempernet.model.networks import Weights
 
-
 SlopeFn = Callable[[Point], Weights]
 """Point -> gradient of the reduced potential at a rung, from what the point already holds."""
 
@@ -46,7 +45,9 @@ def drift(
     if half_width is None:
         return moved, momentum
     folded = jax.tree.map(fold, moved, momentum, half_width)
-    return jax.tree.transpose(jax.tree.structure(moved), jax.tree.structure((0, 0)), folded)
+    pair = jax.tree.structure((0, 0))
+    position, reflected = jax.tree.transpose(jax.tree.structure(moved), pair, folded)
+    return position, reflected
 
 
 def kick(momentum: Weights, slope: Weights, step_size: Array) -> Weights:

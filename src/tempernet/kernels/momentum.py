@@ -19,7 +19,7 @@ def draw_momentum(key: Array, weights: Weights, masses: Weights) -> Weights:
 
 
 def refreshed(momentum: Weights, fresh: Weights, persistence: float) -> Weights:
-    """a p + sqrt(1 - a^2) p' (Horowitz 1991): N(0, m) again, if both p and p' are and are independent."""
+    """a p + sqrt(1 - a^2) p' (Horowitz 1991): N(0, m) again for independent p, p' ~ N(0, m)."""
     share = math.sqrt(1 - persistence**2)
     return jax.tree.map(lambda p, new: persistence * p + share * new, momentum, fresh)
 
@@ -30,7 +30,10 @@ def flipped(momentum: Weights) -> Weights:
 
 
 def kinetic_change(before: Weights, after: Weights, masses: Weights) -> Array:
-    """Sum of (p'^2 - p^2) / 2m, differences first: both sums are near d/2 and their difference near 1."""
+    """Sum of (p'^2 - p^2) / 2m.
+
+    Differences come first: both sums are near d/2 and their difference near 1.
+    """
     changes = jax.tree.map(
         lambda p, q, m: 0.5 * jnp.sum((q - p) * (q + p) / m), before, after, masses
     )

@@ -21,7 +21,7 @@ TermsFn = Callable[[Weights, Array], Array]
 
 @dataclass(frozen=True, eq=False)
 class Potential:
-    """How the energy E, the energy terms and the prior of one replica make a potential at any rung."""
+    """How energy, energy terms and prior of one replica make a potential at any rung."""
 
     evaluate_fn: EvaluateFn
     terms_fn: TermsFn

@@ -1,7 +1,7 @@
-"""A trajectory of the reduced dynamics from a given momentum, and whether its end is to be accepted.
+"""A trajectory of the reduced dynamics from a given momentum, and whether to accept its end.
 
-With jitter the step size is drawn for each trajectory, independently of the state: for any one step
-size the map (w, p) -> (w', -p') preserves volume and is its own inverse, whatever the walls reflect,
+With jitter the step size is drawn for each trajectory, independently of the state. For any one step
+size the map (w, p) -> (w', -p') preserves volume and is its own inverse, reflecting walls included,
 so min(1, exp(-dH)) leaves exp(-u(w) - p^2 / 2m) as it is.
 """
 
@@ -50,7 +50,7 @@ def propose(
     momentum: Weights,
     for_jitter: Array,
 ) -> Proposal:
-    """Integrate from a point with a momentum; `for_jitter` is uniform in 0..1 and sets the step size."""
+    """Integrate from a point with a momentum; `for_jitter`, uniform in 0..1, sets the step size."""
     prior, coefficients = potential.prior, rung.coefficients
     step_size = rung.step_size * (1 + settings.jitter * (2 * for_jitter - 1))
     reflecting = settings.walls == "reflect" and prior.half_width is not None

@@ -59,7 +59,7 @@ def check_points(programs: Programs, point: Point) -> None:
 def check_moved(
     moved: NDArray[np.bool_], fates: NDArray[np.int64], walks: NDArray[np.bool_], *, unsettled: bool
 ) -> None:
-    """Refuse a rung that walks and whose replicas all stood still while steps became smaller and smaller.
+    """Refuse a rung whose replicas all stood still while steps became smaller and smaller.
 
     They accepted nothing, or only steps too small to change a weight: the energy next to them is no
     number, or its gradient is wrong.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from tempernet.errors import ConfigError, check_count, check_type
 from tempernet.kernels.dynamics import Dynamics
 from tempernet.model.networks import Weights
 from tempernet.model.priors import Gaussian, UniformBox, per_leaf
-from tempernet.model.target import Batch, Score, Target
+from tempernet.model.target import Target
 from tempernet.model.weights import packed, unpacked
 from tempernet.optimise.minimise import Minimiser, Minimum
 from tempernet.paths.path import Path, numbers
@@ -25,17 +25,16 @@ from tempernet.tempering.checks import check_moved, check_points, check_weights,
 from tempernet.tempering.exchange import SWEEPS
 from tempernet.tempering.minimising import MinimiseFn, compiled_minimiser
 from tempernet.tempering.programs import Programs
+from tempernet.tempering.reader import Reader
 from tempernet.tempering.rounds import Record, Rungs, State
-from tempernet.tempering.scoring import Scorer
 from tempernet.tempering.step_sizes import find_step_sizes
 from tempernet.tempering.tuning import Tuning
 
 INIT, PRIOR, TRAJECTORY, TUNING, COOLING, KERNEL = range(6)
 """What random numbers are for: the first thing folded into the seed."""
-T = TypeVar("T")
 
 
-class Engine:
+class Engine(Reader):
     """Sample a target along a path with `copies` independent ladders of K rungs each.
 
     Replica r = copy * K + i starts at rung i of its copy.
@@ -102,42 +101,19 @@ class Engine:
         mesh = make_mesh(devices, data_devices)
         data, axes = (target.data, None) if data_devices == 1 else target.split_data(data_devices)
         specs = example_specs(data, axes)
-        self._programs = Programs(
-            target,
-            path,
-            copies,
-            dynamics,
-            self.exchange,
-            num_exchanges,
-            self.masses,
-            Layout(mesh, self.num_replicas, 1),
-            specs,
-        )
-        self._data = self.layout.put_data(data, specs)
+        replicas = Layout(mesh, copies * path.num_rungs, 1)
+        self._data = replicas.put_data(data, specs)
+        rules = (dynamics, self.exchange, num_exchanges)
+        programs = Programs(target, path, copies, *rules, self.masses, replicas, specs)
         if not reproducible:
-            layout = self.layout.with_tile(tile or self._measured_tile())
-            self._programs = replace(self._programs, layout=layout)
-        self._scorer = Scorer(target.network, self.layout)
+            tile = tile or self._measured_tile(programs)
+            programs = replace(programs, layout=replicas.with_tile(tile))
+        super().__init__(programs)
         self._minimisers: dict[Minimiser, MinimiseFn] = {}
 
     @property
-    def layout(self) -> Layout:
-        """Where the replicas are."""
-        return self._programs.layout
-
-    @property
-    def num_rungs(self) -> int:
-        """K."""
-        return self.path.num_rungs
-
-    @property
-    def num_replicas(self) -> int:
-        """R = copies x K."""
-        return self.copies * self.num_rungs
-
-    @property
     def largest_step(self) -> float:
-        """The largest step size worth trying: between reflecting walls, a tenth of the narrowest box."""
+        """The largest step size worth trying: between walls, a tenth of the narrowest box."""
         half_width = self.target.prior.half_width
         if half_width is None or self.dynamics.walls != "reflect":
             return np.inf
@@ -173,7 +149,7 @@ class Engine:
                 f"step sizes must be one number or {self.num_rungs}, got shape {given.shape}"
             )
         if not np.all((given > 0) & np.isfinite(given)):
-            raise ConfigError(f"step sizes must be positive and finite, got {step_sizes}")
+            raise ConfigError(f"step sizes must be positive and finite, got {step_sizes!r}")
         sizes = np.broadcast_to(given, (self.num_rungs,))
         dtype = jnp.result_type(*jax.tree.leaves(self.target.prior.like))
         num_steps = self.dynamics.steps_of(sizes, ~path.exact)
@@ -185,7 +161,7 @@ class Engine:
         )
 
     def init_weights(self, first: int = 0, stream: int = INIT) -> Weights:
-        """Starting weights of all replicas by the target's `init_fn` (leading axis R), from start `first` on."""
+        """Starts `first` to `first` + R of the target's `init_fn` (leading axis R)."""
         return self._draw(stream, self.target.init_fn, first)
 
     def prior_weights(self, stream: int = PRIOR) -> Weights:
@@ -202,7 +178,7 @@ class Engine:
         return self._placed(State(kernel, jnp.asarray(replica_at), jnp.int32(0)))
 
     def minimise(self, weights: Weights, minimiser: Minimiser | None = None) -> Minimum:
-        """Minimise E from all of these weights at once (leading axis R); results in the same order."""
+        """Minimise E from all of these weights at once (leading axis R), in the same order."""
         minimiser = Minimiser() if minimiser is None else minimiser
         check_type("minimiser", minimiser, Minimiser, "a tempernet.Minimiser")
         if minimiser not in self._minimisers:
@@ -210,7 +186,7 @@ class Engine:
         return self._minimisers[minimiser](self.layout.put_replicas(weights), self._data)
 
     def round(self, state: State, rungs: Rungs, stream: int = TRAJECTORY) -> tuple[State, Record]:
-        """One round: N_traj trajectories of every replica, then `num_exchanges` sweeps of exchange."""
+        """N_traj trajectories of every replica, then `num_exchanges` sweeps of exchange."""
         number = jnp.int32(self.dynamics.num_trajectories)
         key, placed = self._key(stream), self._placed(state)
         return self._programs.round(key, placed, rungs, number, self._data)
@@ -255,41 +231,6 @@ class Engine:
         check_moved(moved, fates, walks, unsettled=found.unsettled)
         return moving._replace(round=state.round), with_steps(found.values), found.acceptance
 
-    def score(self, state: State, held_out: Batch) -> Score:
-        """Loss and accuracy on a held-out set (from `hold_out`), in the order of rungs: (copies, K)."""
-        score = self._scorer.score(state.kernel.point.weights, held_out)
-        return self._by_rung(state, self._fetched(score))
-
-    def predict(self, state: State, held_out: Batch) -> tuple[Score, NDArray[np.floating[Any]]]:
-        """As `score`, and the softmax outputs of every rung: (copies, K, examples, classes)."""
-        found = self._scorer.predict(state.kernel.point.weights, held_out)
-        score, probabilities = self._by_rung(state, self._fetched(found))
-        counts = np.asarray(held_out.weight).reshape(-1) > 0
-        return score, np.asarray(probabilities)[:, :, counts]
-
-    def energies(self, state: State) -> NDArray[np.float64]:
-        """E of all replicas, in their own order: (copies, K)."""
-        energies = np.asarray(self._fetched(state.kernel.point.energy), np.float64)
-        return energies.reshape(self.copies, self.num_rungs)
-
-    def weights(self, state: State) -> Weights:
-        """The weights of all replicas on the host, in their own order: leading axis R."""
-        return self._fetched(state.kernel.point.weights)
-
-    def weights_at(self, state: State, rung: int) -> Weights:
-        """The weights that sit at a rung: leading axis copies."""
-        rows = self._rows_by_rung(state)[:, rung]
-        return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.kernel.point.weights)
-
-    def mean_squares(self, state: State) -> NDArray[np.floating[Any]]:
-        """Mean square weight of each layer in units of the prior's: (copies, K, layers).
-
-        A layer is a child of the weights' pytree. The unit is the half-width of a box, where the
-        prior itself has 1/3, or the standard deviation of a Gaussian, where it has 1.
-        """
-        squares = self._programs.mean_squares(state.kernel.point.weights)
-        return np.asarray(self._by_rung(state, self._fetched(squares)))
-
     def descended(self, state: State, parents: NDArray[np.integer[Any]]) -> State:
         """A state whose replica i is at the point of replica parents[copy, i] of its copy.
 
@@ -314,19 +255,8 @@ class Engine:
         kernel = self.layout.put_replicas(unpacked("kernel", arrays, like))
         return State(kernel, jnp.asarray(arrays["replica_at"]), jnp.int32(round))
 
-    def _by_rung(self, state: State, by_replica: T) -> T:
-        """Arrays in the order of replicas (R, ...) in the order of rungs: (copies, K, ...)."""
-        rows = self._rows_by_rung(state)
-        ordered: T = jax.tree.map(lambda leaf: leaf[rows], by_replica)
-        return ordered
-
-    def _rows_by_rung(self, state: State) -> NDArray[np.intp]:
-        """The row of the replica that sits at each rung: (copies, K)."""
-        first = np.arange(self.copies)[:, None] * self.num_rungs
-        return np.asarray(first + np.asarray(state.replica_at), np.intp)
-
-    def _measured_tile(self) -> int:
-        return self._programs.measured_tile(self._data)
+    def _measured_tile(self, programs: Programs) -> int:
+        return programs.measured_tile(self._data)
 
     def _placed(self, state: State) -> State:
         parts = zip(state, self._programs.state_shardings, strict=True)
@@ -344,19 +274,9 @@ class Engine:
         draw = jax.jit(jax.vmap(lambda replica: draw_fn(jax.random.fold_in(key, replica))))
         return draw(replicas)
 
-    def _fetched(self, tree: T) -> T:
-        """On the host, without the padding.
-
-        Every operation on arrays that are spread over devices is one more program that all of them
-        have to run. With many on their way, a device was seen to wait in an all-gather, for ever,
-        for one that had no room to begin it.
-        """
-        host: T = jax.tree.map(lambda leaf: np.asarray(leaf)[: self.num_replicas], tree)
-        return host
-
 
 def _masses(target: Target, masses: float | str | Weights | None) -> Weights:
-    """Masses for every leaf: one number, a prefix of the weights' pytree, or "fan-in" for m_i = k_i."""
+    """Masses for every leaf, from what the engine was given."""
     if masses is None:
         masses = 1.0 if target.network is None else "fan-in"
     if isinstance(masses, str):

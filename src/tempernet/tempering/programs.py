@@ -1,4 +1,4 @@
-"""The compiled functions of all replicas that an engine runs: evaluation, the round, the tile's timing."""
+"""The compiled functions of all replicas that an engine runs."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Programs:
 
     @functools.cached_property
     def begin(self) -> Callable[[Array, Point], KernelState]:
-        """(key, points of all replicas) -> their kernel states; what is drawn does not depend on devices."""
+        """(key, points of all replicas) -> their kernel states, the same on any devices."""
         # To begin takes neither an energy nor its terms.
         kernel = self.kernel(self.potential(None, None))
 
@@ -101,14 +101,14 @@ class Programs:
     def kernel_state(self, weights: Weights) -> KernelState:
         """The shapes of one replica's kernel state, from those of its weights."""
         kernel = self.kernel(self.potential(None, None))
-        dtype = jnp.result_type(*jax.tree.leaves(weights))
-        point = Point(weights, jax.ShapeDtypeStruct((), dtype), weights)
+        energy = jnp.zeros((), jnp.result_type(*jax.tree.leaves(weights)))
+        point = Point(weights, energy, weights)
         shapes: KernelState = jax.eval_shape(kernel.init, jax.random.key(0), point)
         return shapes
 
     @functools.cached_property
     def round(self) -> RoundFn:
-        """One program for rounds and for tuning, which makes one trajectory a round and undoes the exchange."""
+        """One program for rounds and for tuning, whose rounds are of one trajectory."""
         draw_fn = (self.path.draw_fn or self.target.prior.draw) if self.path.exact.any() else None
         round_fn = make_round(
             self.potential,
@@ -132,18 +132,18 @@ class Programs:
 
     @property
     def state_shardings(self) -> State:
-        """Fixed layouts, so that a state fresh from a start, a round or a file needs no second compilation."""
+        """Fixed layouts: no second compilation for a state from a start, a round or a file."""
         parts: Any = (self.layout.by_replica, self.layout.everywhere, self.layout.everywhere)
         return State(*parts)
 
     @functools.cached_property
     def mean_squares(self) -> Callable[[Weights], Array]:
-        """Weights of all replicas -> the mean square of each layer in units of the prior's, (R, layers)."""
+        """Weights of all replicas -> mean squares in units of the prior's, (R, layers)."""
 
         def of_layer(layer: Any) -> Array:
             leaves = jax.tree.leaves(layer)
-            total: Array = sum(jnp.sum(leaf) for leaf in leaves)  # type: ignore[assignment]
-            return total / sum(leaf.size for leaf in leaves)
+            mean: Array = sum(jnp.sum(leaf) for leaf in leaves) / sum(leaf.size for leaf in leaves)
+            return mean
 
         def mean_squares(weights: Weights) -> Array:
             scaled = jax.tree.map(lambda w, s: jnp.square(w / s), weights, self.target.prior.scale)
@@ -162,7 +162,10 @@ class Programs:
         return jnp.sum(jnp.asarray(rows, terms.dtype) * terms, axis=1)
 
     def measured_tile(self, data: Any) -> int:
-        """The fastest tile for a network; an energy without data is small, and all replicas may go at once."""
+        """The fastest tile for a network.
+
+        An energy without data is small, and all replicas of a device go at once.
+        """
         if self.target.network is None:
             return untimed_tile(self.layout, by_length=self.own_lengths)
         most = max(LEAST_TIMED, EXAMPLES_TIMED // self.target.num_examples)

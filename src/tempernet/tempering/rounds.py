@@ -46,7 +46,7 @@ class Rungs(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What a round tells, in the order of rungs: shapes (copies, K, ...), for pairs (copies, K-1)."""
+    """What a round tells, in the order of rungs: (copies, K, ...), for pairs (copies, K-1)."""
 
     phi: Array
     """Energy terms after the trajectories and before the exchange: (copies, K, M)."""
@@ -58,7 +58,7 @@ class Record(NamedTuple):
 
 
 PotentialFn = Callable[[Any, Any], Potential]
-"""(the data that a device sees, what the replica's copy has of its own) -> the replica's potential."""
+"""(data that a device sees, what a replica's copy has of its own) -> the replica's potential."""
 KernelFn = Callable[[Potential], Kernel[Any]]
 """A replica's potential -> the kernel that moves it."""
 RoundFn = Callable[[Array, State, Rungs, Array, Any], tuple[State, Record]]
@@ -132,7 +132,8 @@ def make_round(
 
 def by_rung(values: Array, replica_at: Array) -> Array:
     """(copies, K, ...) in the order of replicas -> in the order of rungs."""
-    return jax.vmap(lambda ladder, order: ladder[order])(values, replica_at)
+    ordered: Array = jax.vmap(lambda ladder, order: ladder[order])(values, replica_at)
+    return ordered
 
 
 _Replica = tuple[Array, Any, Rungs, Any]

@@ -10,7 +10,7 @@ from task import STEP_SIZE
 from timing import Sampler
 
 from tempernet import Dynamics, Engine, Target, temperature_path
-from tempernet.kernels.hmc import Walls
+from tempernet.kernels.dynamics import Walls
 
 
 def engine_sampler(
@@ -28,7 +28,7 @@ def engine_sampler(
         target, temperature_path(temperatures), dynamics=dynamics, reproducible=reproducible
     )
     state, rungs = engine.start(weights), engine.rungs(STEP_SIZE)
-    start_energy = float(np.mean(state.point.energy[: engine.num_replicas]))
+    start_energy = float(np.mean(engine.energies(state)))
 
     def advance() -> float:
         nonlocal state

@@ -18,7 +18,7 @@ one_device_per_core()
 from tempernet.annealing.annealer import anneal  # noqa: E402
 from tempernet.data import mnist16, read_idx, read_indices, read_npz  # noqa: E402
 from tempernet.errors import ConfigError, DataError, NumericsError, StoreError, TempernetError  # noqa: E402
-from tempernet.kernels.hmc import Dynamics  # noqa: E402
+from tempernet.kernels.dynamics import Dynamics  # noqa: E402
 from tempernet.model.networks import M1, M3, MLP, FunctionNetwork, M3star, from_equinox  # noqa: E402
 from tempernet.model.priors import Gaussian, UniformBox  # noqa: E402
 from tempernet.model.target import Target, hold_out, uninformed_loss  # noqa: E402

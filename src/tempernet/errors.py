@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from types import UnionType
 from typing import Any
 
 
@@ -38,3 +39,9 @@ def check_count(name: str, value: Any, least: int = 1) -> None:
         good = False
     if not good:
         raise ConfigError(f"{name} must be a whole number, at least {least}, got {value!r}")
+
+
+def check_type(name: str, value: object, kind: type | UnionType, called: str) -> None:
+    """Raise a ConfigError unless the value is of this kind, which the message calls `called`."""
+    if not isinstance(value, kind):
+        raise ConfigError(f"{name} must be {called}, got {type(value).__name__}")

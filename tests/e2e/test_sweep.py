@@ -240,7 +240,7 @@ def test_planned_time_is_within_a_factor_of_two(tmp_path: Path) -> None:
 def test_every_preset_plans(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(Engine, "_measured_tile", lambda engine: 8)
+    monkeypatch.setattr(Engine, "_measured_tile", lambda engine, programs: 8)
     monkeypatch.setattr(sys, "argv", ["tempernet", "plan", "--preset", name])
     with pytest.raises(SystemExit) as ended:
         cli.main()

@@ -6,7 +6,7 @@ copy of the ladder starts from exact draws, one at each temperature, and runs a 
 what comes out must be uniform, copies are independent, and chi-square tells.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -101,7 +101,7 @@ def smallest_p(
     copies: int = 4000,
     walls: str = "reflect",
     num_steps: int = 4,
-    lengths: str = "steps",
+    dynamics: Mapping[str, Any] | None = None,
     temperatures: Sequence[float] = TEMPERATURES,
     **options: Any,
 ) -> float:
@@ -110,11 +110,18 @@ def smallest_p(
 
     Also checks that the run tested something: trajectories were accepted, and the replicas moved.
     """
+    settings: dict[str, Any] = {
+        "num_steps": num_steps,
+        "num_trajectories": 2,
+        "walls": walls,
+        "lengths": "steps",
+    }
+    settings |= dynamics or {}
     engine = Engine(
         case.target(),
         tn.temperature_path(temperatures),
         copies=copies,
-        dynamics=tn.Dynamics(num_steps=num_steps, num_trajectories=2, walls=walls, lengths=lengths),  # type: ignore[arg-type]
+        dynamics=tn.Dynamics(**settings),
         devices=2,
         **options,
     )
@@ -125,7 +132,7 @@ def smallest_p(
         state, record = engine.round(state, rungs)
     accepted = np.asarray(record.info.acceptance).mean(axis=0)
     assert np.all(accepted > 0.1), accepted
-    assert np.mean(np.asarray(state.point.weights["w"])[: len(weights)] != weights) > 0.5
+    assert np.mean(engine.weights(state)["w"] != weights) > 0.5
     p_values = [
         _uniform_p(values)
         for rung, temperature in enumerate(temperatures)

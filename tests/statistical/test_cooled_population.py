@@ -30,7 +30,7 @@ def _shares() -> tuple[np.ndarray, np.ndarray]:
     while not cooling.finished(found):
         found = cooling.stage(found)
     left = (
-        np.asarray(found.state.point.weights["w"])[: engine.num_replicas, 0].reshape(
+        np.asarray(found.state.kernel.point.weights["w"])[: engine.num_replicas, 0].reshape(
             COPIES, REPLICAS
         )
         < 0

@@ -18,7 +18,7 @@ from invariance import (
     smallest_p,
 )
 
-from tempernet.kernels import hmc, integrator
+from tempernet.kernels import hmc, horowitz, integrator, potential, trajectory
 from tempernet.model import priors
 from tempernet.tempering import exchange
 
@@ -49,7 +49,7 @@ def test_a_step_size_for_each_rung_leaves_the_density_unchanged() -> None:
 
 OF_RUNGS: dict[str, Any] = {
     "step_sizes": np.array([0.15, 0.2, 0.4, 0.9]),
-    "lengths": "distance",
+    "dynamics": {"lengths": "distance"},
     "tile": 8000,
 }
 """All replicas of a device in one tile, so that those of short trajectories wait for those of long
@@ -77,14 +77,14 @@ def _clamp_at_walls(patch: pytest.MonkeyPatch) -> None:
 
 
 def _forgotten_kinetic_energy(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(hmc, "kinetic_change", lambda before, after, masses: jnp.float32(0))
+    patch.setattr(trajectory, "kinetic_change", lambda before, after, masses: jnp.float32(0))
 
 
 def _prior_is_tempered(patch: pytest.MonkeyPatch) -> None:
-    def potential(self: hmc.Kernel, weights: Any, energy: Any, coefficients: Any) -> Any:
+    def value(self: potential.Potential, weights: Any, energy: Any, coefficients: Any) -> Any:
         return coefficients[0] * (energy + self.prior.energy(weights))
 
-    patch.setattr(hmc.Kernel, "potential", potential)
+    patch.setattr(potential.Potential, "value", value)
 
 
 def _masses_not_in_momenta(patch: pytest.MonkeyPatch) -> None:
@@ -102,8 +102,8 @@ def _walls_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 def _wrong_temperature(patch: pytest.MonkeyPatch) -> None:
     """Accept by the energy at a wrong temperature."""
-    potential = hmc.Kernel.potential
-    patch.setattr(hmc.Kernel, "potential", lambda self, w, e, c: potential(self, w, e, 0.6 * c))
+    value = potential.Potential.value
+    patch.setattr(potential.Potential, "value", lambda self, w, e, c: value(self, w, e, 0.6 * c))
 
 
 def _one_sided_kicks(patch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def _one_sided_kicks(patch: pytest.MonkeyPatch) -> None:
             point = parts["evaluate_fn"](weights)
         return point, momentum
 
-    patch.setattr(hmc, "velocity_verlet", euler)
+    patch.setattr(trajectory, "velocity_verlet", euler)
 
 
 def _kicks_after_the_last_step(patch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def _kicks_after_the_last_step(patch: pytest.MonkeyPatch) -> None:
             step_size * (longest - num_steps).astype(step_size.dtype),
         )
 
-    patch.setattr(hmc, "velocity_verlet", verlet)
+    patch.setattr(trajectory, "velocity_verlet", verlet)
 
 
 def _draws_too_narrow(patch: pytest.MonkeyPatch) -> None:
@@ -172,6 +172,87 @@ def test_a_broken_trajectory_is_found_out(
 ) -> None:
     breakage(monkeypatch)
     assert smallest_p(case, exchange="none", **options) < REJECT_P
+
+
+PERSISTENT: dict[str, Any] = {"kernel": "horowitz", "persistence": 0.8}
+"""Long enough a memory that what is wrong with the momenta reaches the weights."""
+
+
+@pytest.mark.parametrize("rule", ["none", "even-odd"])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_persistent_momenta_leave_the_density_unchanged(case: Case, rule: str) -> None:
+    assert smallest_p(case, exchange=rule, dynamics=PERSISTENT) > ACCEPT_P
+
+
+@pytest.mark.parametrize("walls", ["reflect", "reject"])
+def test_persistent_momenta_with_masses_leave_the_density_unchanged(walls: str) -> None:
+    options: dict[str, Any] = {"masses": MASSES, "walls": walls, "dynamics": PERSISTENT}
+    step_sizes = None if walls == "reflect" else 0.1
+    assert smallest_p(GAUSSIAN_IN_BOX, step_sizes=step_sizes, **options) > ACCEPT_P
+    far = {**PERSISTENT, "lengths": "distance"}
+    assert smallest_p(WELLS_IN_BOX, **{**OF_RUNGS, "dynamics": far}) > ACCEPT_P
+
+
+def _goes_on_when_rejected(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(horowitz, "flipped", lambda momentum: momentum)
+
+
+def _turns_back_when_accepted(patch: pytest.MonkeyPatch) -> None:
+    propose = trajectory.propose
+
+    def turned(*arguments: Any) -> Any:
+        proposal = propose(*arguments)
+        # Only where the way on matters: uphill.
+        uphill = proposal.acceptance < 1
+        momentum = jax.tree.map(lambda p: jnp.where(uphill, -p, p), proposal.momentum)
+        return proposal._replace(momentum=momentum)
+
+    patch.setattr(horowitz, "propose", turned)
+
+
+def _refreshed_too_little(patch: pytest.MonkeyPatch) -> None:
+    """a p + (1 - a) p': momenta become too small."""
+    patch.setattr(
+        horowitz,
+        "refreshed",
+        lambda momentum, fresh, a: jax.tree.map(
+            lambda p, new: a * p + (1 - a) * new, momentum, fresh
+        ),
+    )
+
+
+def _masses_not_in_refreshment(patch: pytest.MonkeyPatch) -> None:
+    draw = horowitz.draw_momentum
+    patch.setattr(
+        horowitz, "draw_momentum", lambda key, w, m: draw(key, w, jax.tree.map(np.ones_like, m))
+    )
+
+
+REJECTED_OFTEN: dict[str, Any] = {"step_sizes": np.array([0.6, 0.8, 1.0, 1.2]), "rounds": 12}
+PERSISTENT_TWINS: list[tuple[str, Patch, Case, dict[str, Any]]] = [
+    ("no-flip", _goes_on_when_rejected, WELLS_IN_BOX, REJECTED_OFTEN),
+    ("flip", _turns_back_when_accepted, WELLS_IN_BOX, REJECTED_OFTEN),
+    ("not-mirrored", _no_flip, GAUSSIAN_IN_BOX, {}),
+    ("refreshment", _refreshed_too_little, WELLS_IN_BOX, {}),
+    ("masses", _masses_not_in_refreshment, GAUSSIAN_IN_BOX, {"masses": MASSES}),
+]
+
+
+@pytest.mark.parametrize(
+    ("breakage", "case", "options"),
+    [t[1:] for t in PERSISTENT_TWINS],
+    ids=[t[0] for t in PERSISTENT_TWINS],
+)
+def test_a_broken_persistence_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, breakage: Patch, case: Case, options: dict[str, Any]
+) -> None:
+    breakage(monkeypatch)
+    assert smallest_p(case, exchange="none", dynamics=PERSISTENT, **options) < REJECT_P
+
+
+def test_the_right_persistence_passes_where_the_broken_ones_fail() -> None:
+    options = {"exchange": "none", "dynamics": PERSISTENT, **REJECTED_OFTEN}
+    assert smallest_p(WELLS_IN_BOX, **options) > ACCEPT_P
 
 
 SWAP_TWINS: dict[str, Callable[..., Any]] = {
@@ -242,5 +323,5 @@ def test_sweeps_that_do_not_see_each_other_are_found_out(monkeypatch: pytest.Mon
 
         return sweeps
 
-    monkeypatch.setattr("tempernet.tempering.engine.repeated", blind)
+    monkeypatch.setattr("tempernet.tempering.programs.repeated", blind)
     assert smallest_p(WELLS_IN_BOX, exchange="even-odd", **SWEPT_OFTEN) < REJECT_P

@@ -191,18 +191,18 @@ def test_every_test_in_the_paper_map_exists() -> None:
 
 def test_links_are_read_and_broken_ones_are_seen() -> None:
     page = (
-        "| Alg. 1 | `tempernet.kernels.hmc.Kernel.trajectory` | `tests/unit/test_hmc.py` |\n"
+        "| Alg. 1 | `tempernet.kernels.hmc.HMC.step` | `tests/unit/test_hmc.py` |\n"
         "| Eq. 9 | `tempernet.model.target.nothing`, `tempernet.nowhere.at_all` | "
         "`tests/unit/test_hmc.py::test_nothing`, tests/unit/test_nowhere.py |"
     )
     names, tests = links(page)
     assert names == [
-        "tempernet.kernels.hmc.Kernel.trajectory",
+        "tempernet.kernels.hmc.HMC.step",
         "tempernet.model.target.nothing",
         "tempernet.nowhere.at_all",
     ]
     assert callable(resolve(names[0]))
-    assert resolve("tempernet.kernels.hmc.Kernel.terms_fn")
+    assert resolve("tempernet.kernels.hmc.HMC.potential")
     for broken in names[1:]:
         with pytest.raises(AttributeError):
             resolve(broken)

@@ -111,7 +111,7 @@ def test_a_start_without_a_finite_gradient_is_an_error() -> None:
     ],
 )
 def test_proposals_that_are_bad_are_rejected_and_counted(value: float, exchange: str) -> None:
-    """Replicas run into the bad region in tuning and in sampling, and none is ever recorded there."""
+    """Replicas run into the bad region in tuning and sampling, and none is ever recorded there."""
     found = sample(beyond(value), [0.5, 2.0, 8.0, math.inf], exchange=exchange)
     assert np.isfinite(found.energy).all() and found.energy[..., :-1].max() <= 5 * 0.25 * (1 + 1e-5)
     assert np.isfinite(found.acceptance).all() and np.isfinite(found.swap_rate).all()
@@ -159,14 +159,14 @@ def test_an_energy_that_breaks_in_sampling_keeps_the_last_good_state(value: floa
         tn.Target.from_energy(lambda w: bowl(w) + value, BOX), path, copies=2, **SMALL
     )
     state, rungs, _ = good.tune(good.start(good.init_weights()), good.rungs(0.01), TUNING)
-    before = np.asarray(state.point.weights)
+    before = np.asarray(state.kernel.point.weights)
     for _ in range(3):
         state, record = broken.round(state, rungs)
         assert np.isfinite(record.phi).all() and np.isfinite(record.swaps.probability).all()
         assert (np.asarray(record.info.nonfinite) == 4).all() and (
             np.asarray(record.info.acceptance) == 0
         ).all()
-    assert np.array_equal(before, np.asarray(state.point.weights))
+    assert np.array_equal(before, np.asarray(state.kernel.point.weights))
 
 
 @pytest.mark.parametrize("scale", [1e30, 1e36])

@@ -17,7 +17,7 @@ from tempernet.tempering.rounds import Record, State
 NETWORK = MLP((3, 2))
 TEMPERATURES = [0.5, 1.0, 4.0]
 STEPS = [0.3, 0.4, 0.6]
-SHORT = Dynamics(num_steps=3, num_trajectories=2)
+SHORT = Dynamics(num_steps=3, num_trajectories=2, lengths="steps")
 
 
 def examples(num: int = 7) -> Examples:
@@ -30,7 +30,7 @@ TARGET = Target.classifier(NETWORK, examples(), UniformBox.for_network(NETWORK, 
 
 
 def engine_of(**options: Any) -> Engine:
-    settings = {"copies": 2, "dynamics": SHORT, "devices": 1, "seed": 3}
+    settings = {"copies": 2, "dynamics": SHORT, "devices": 1, "seed": 3, "masses": 1.0}
     if "reproducible" not in options:
         settings["tile"] = 2
     return Engine(TARGET, temperature_path(TEMPERATURES), **{**settings, **options})
@@ -46,8 +46,8 @@ def run(engine: Engine, starts: Any, rounds: int = 3) -> tuple[Any, list[Any]]:
 
 
 def trimmed(engine: Engine, state: State) -> Any:
-    point = jax.tree.map(lambda leaf: leaf[: engine.num_replicas], jax.device_get(state.point))
-    return jax.device_get(state)._replace(point=point)
+    kernel = jax.tree.map(lambda leaf: leaf[: engine.num_replicas], jax.device_get(state.kernel))
+    return jax.device_get(state)._replace(kernel=kernel)
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_any_number_of_devices_gives_the_same_numbers(
     assert engine.layout.mesh.size == devices
     assert_close(run(engine, starts), plain)
     # Three rounds, the first from a fresh state, are one compilation.
-    compiled: Any = engine._round
+    compiled: Any = engine._programs.round
     assert compiled._cache_size() == 1
 
 
@@ -110,7 +110,9 @@ def test_examples_split_over_devices_give_the_same_numbers(plain: Any, starts: A
     engine = engine_of(devices=2, data_devices=2)
     assert dict(engine.layout.mesh.shape) == {"replica": 1, "data": 2}
     first = trimmed(engine, engine.start(starts))
-    np.testing.assert_allclose(first.point.energy, jax.vmap(TARGET.energy)(starts), rtol=1e-5)
+    np.testing.assert_allclose(
+        first.kernel.point.energy, jax.vmap(TARGET.energy)(starts), rtol=1e-5
+    )
     assert_close(run(engine, starts), plain)
 
 
@@ -126,7 +128,7 @@ def test_a_record_is_in_the_order_of_rungs(engine: Engine, starts: Any) -> None:
         assert record.phi.shape == (2, 3, 1)
         for copy in range(2):
             seats = np.asarray(record.replica)[copy]
-            energies = np.asarray(state.point.energy)[copy * 3 + seats]
+            energies = np.asarray(state.kernel.point.energy)[copy * 3 + seats]
             np.testing.assert_array_equal(np.asarray(record.phi)[copy, :, 0], energies)
         # After the exchange: what sat at rung j sits at rung k if their replicas are the same.
         for rung in range(3):
@@ -148,9 +150,9 @@ def test_each_replica_moves_at_the_step_of_its_rung(engine: Engine, starts: Any)
     state = state._replace(replica_at=jax.device_put(replica_at, engine.layout.everywhere))
     after, record = engine.round(state, engine.rungs([0.05, 1e-12, 0.05]))
     np.testing.assert_array_equal(record.replica, replica_at)
-    moved = np.abs(np.asarray(after.point.weights[0].weight - state.point.weights[0].weight)).max(
-        axis=(1, 2)
-    )
+    moved = np.abs(
+        np.asarray(after.kernel.point.weights[0].weight - state.kernel.point.weights[0].weight)
+    ).max(axis=(1, 2))
     still = np.array([0, 3 + 2])
     assert np.all(moved[still] < 1e-6)
     assert np.all(np.delete(moved[:6], still) > 1e-3)
@@ -191,7 +193,7 @@ def test_each_rung_makes_the_steps_of_its_own(starts: Any) -> None:
         # Of two copies: every third replica, without exchange, is at this rung.
         assert_close(
             *(
-                jax.tree.map(lambda leaf, i=rung: leaf[i::3], state.point)
+                jax.tree.map(lambda leaf, i=rung: leaf[i::3], state.kernel.point)
                 for state in (found, alike)
             )
         )
@@ -214,20 +216,19 @@ def test_only_tiles_with_an_exact_rung_draw(tile: int, tiles: int, starts: Any) 
         return TARGET.prior.draw(key)
 
     path = replace(temperature_path([0.5, 1.0, np.inf]), draw_fn=draw)
-    engine = Engine(TARGET, path, copies=2, dynamics=SHORT, devices=1, seed=3, tile=tile)
+    settings: dict[str, Any] = {"copies": 2, "dynamics": SHORT, "devices": 1, "seed": 3}
+    engine = Engine(TARGET, path, tile=tile, **settings)
     state, rungs = engine.start(starts), engine.rungs(STEPS)
     at_exact = np.asarray(state.replica_at)[:, -1]
     state, record = jax.block_until_ready(engine.round(state, rungs))
     jax.effects_barrier()
     assert len(drawn) == tiles
-    plain = Engine(
-        TARGET, replace(path, draw_fn=None), copies=2, dynamics=SHORT, devices=1, seed=3, tile=2
-    )
+    plain = Engine(TARGET, replace(path, draw_fn=None), tile=2, **settings)
     expected, same = plain.round(plain.start(starts), rungs)
     assert_close(record, jax.device_get(same))
     rows = np.arange(2) * 3 + at_exact
     assert_close(
-        *(jax.tree.map(lambda leaf: leaf[rows], s.point.weights) for s in (state, expected))
+        *(jax.tree.map(lambda leaf: leaf[rows], s.kernel.point.weights) for s in (state, expected))
     )
     assert not np.allclose(record.phi[0, -1], record.phi[1, -1])
 
@@ -282,7 +283,7 @@ def test_a_copy_neither_sees_nor_mirrors_the_others(engine: Engine, starts: Any)
     twice = jax.tree.map(lambda leaf: np.concatenate([leaf, leaf]), first)
     state, both = run(engine, twice)
     assert_close([jax.tree.map(lambda leaf: leaf[:1], record) for record in both], alone)
-    assert_close(jax.tree.map(lambda leaf: leaf[:3], state.point), alone_state.point)
+    assert_close(jax.tree.map(lambda leaf: leaf[:3], state.kernel.point), alone_state.kernel.point)
     assert not np.any(both[0].phi[0] == both[0].phi[1])
 
 
@@ -298,7 +299,7 @@ def test_starting_weights_are_draws_of_their_own(engine: Engine, starts: Any) ->
 def gaussian_engine(**options: Any) -> Engine:
     like = jax.ShapeDtypeStruct((10,), jnp.float32)
     target = Target.from_energy(lambda w: 0.5 * jnp.sum(w**2), UniformBox(500.0, like))
-    dynamics = Dynamics(num_steps=10, num_trajectories=5)
+    dynamics = Dynamics(num_steps=10, num_trajectories=5, lengths="steps")
     path = temperature_path([0.01, 1.0, 100.0, math.inf])
     return Engine(target, path, **{"copies": 8, "dynamics": dynamics, "devices": 1, **options})
 
@@ -377,6 +378,8 @@ def test_masses_may_be_the_fan_in() -> None:
     by_name = engine_of(masses="fan-in").masses
     by_number = engine_of(masses=(4.0,)).masses
     assert_identical(by_name, by_number)
+    assert_identical(engine_of(masses=None).masses, by_name)
+    assert gaussian_engine().masses == 1.0
     assert [float(leaf) for leaf in jax.tree.leaves(by_name)] == [4.0, 4.0]
 
 

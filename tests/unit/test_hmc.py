@@ -15,8 +15,10 @@ from jax import Array
 from scipy import stats
 
 from tempernet import Dynamics, Gaussian, UniformBox, temperature_path
-from tempernet.kernels.hmc import Info, Kernel, draw_momentum, kinetic_change
-from tempernet.kernels.integrator import Point
+from tempernet.kernels.base import Info, Point, Rung, Steps, walk
+from tempernet.kernels.hmc import HMC, HMCState
+from tempernet.kernels.momentum import draw_momentum, kinetic_change
+from tempernet.kernels.potential import Potential
 from tempernet.model.priors import Prior
 from tempernet.paths.path import Centre, bridge_path
 
@@ -33,9 +35,13 @@ def evaluator(energy_fn: Callable[[Any], Array]) -> Callable[[Any], Point]:
 
 def kernel_of(
     energy_fn: Callable[[Any], Array], prior: Prior = BOX, masses: Any = ONE, **dynamics: Any
-) -> Kernel:
-    settings = Dynamics(**{"num_steps": 2, "jitter": 0.0, **dynamics})
-    return Kernel(evaluator(energy_fn), TERMS, prior, masses, settings)
+) -> HMC:
+    settings = Dynamics(**{"jitter": 0.0, **dynamics})
+    return HMC(Potential(evaluator(energy_fn), TERMS, prior), masses, settings)
+
+
+def start_at(kernel: HMC, weights: Any) -> HMCState:
+    return kernel.init(jax.random.key(0), kernel.potential.evaluate_fn(weights))
 
 
 @functools.cache
@@ -51,13 +57,12 @@ def six_trajectories(walls: Any, half_width: float) -> Any:
                 w, jnp.where(away, energy, 0), jnp.where(away, slope, jnp.zeros(DIMENSION))
             )
 
-        dynamics = Dynamics(num_steps=2, walls=walls)
-        kernel = Kernel(evaluate_fn, TERMS, UniformBox(half_width, LIKE), ONE, dynamics)
-        start = evaluate_fn(jnp.zeros(DIMENSION))
-        end, info = kernel.trajectories(
-            jax.random.key(0), start, coefficient[None], jnp.float32(1.0), 6
-        )
-        return start, end, info
+        potential = Potential(evaluate_fn, TERMS, UniformBox(half_width, LIKE))
+        kernel = HMC(potential, ONE, Dynamics(walls=walls))
+        start = start_at(kernel, jnp.zeros(DIMENSION))
+        rung = Rung(coefficient[None], jnp.float32(1.0), Steps(2))
+        end, info = walk(kernel, jax.random.key(0), start, rung, 6)
+        return start.point, end.point, info
 
     return jax.jit(fn)
 
@@ -158,10 +163,11 @@ def one_trajectory(gaussian: bool) -> Any:
     def fn(
         key: Array, masses: Any, temperature: Array, step_size: Array
     ) -> tuple[Any, Point, Info]:
-        kernel = kernel_of(quartic, prior, masses, num_steps=5)
-        start = kernel.evaluate_fn(jax.tree.map(jnp.asarray, START))
-        end, info = kernel.trajectory(key, start, 1 / temperature[None], step_size)
-        return draw_momentum(jax.random.split(key)[0], start.weights, masses), end, info
+        kernel = kernel_of(quartic, prior, masses)
+        start = start_at(kernel, jax.tree.map(jnp.asarray, START))
+        end, info = kernel.step(key, start, Rung(1 / temperature[None], step_size, Steps(5)))
+        momentum = draw_momentum(jax.random.split(key)[0], start.point.weights, masses)
+        return momentum, end.point, info
 
     return jax.jit(fn)
 
@@ -210,21 +216,20 @@ def test_the_slope_is_the_gradient_of_the_potential() -> None:
         stiffness = jax.tree.map(lambda leaf: jnp.full(leaf.shape, 3.0), START)
         path = bridge_path([0.0, 1.0], Centre(centre, 0.7, stiffness))
         prior = Gaussian({"a": 0.8, "b": 1.5}, SHAPES)
-        kernel = Kernel(evaluator(quartic), path.terms_fn, prior, MASSES, Dynamics())
+        potential = Potential(evaluator(quartic), path.terms_fn, prior)
         coefficients = jnp.array([0.6, 0.4])
         weights = jax.tree.map(jnp.asarray, START)
-        slope = jax.jit(lambda w: kernel.slope(kernel.evaluate_fn(w), coefficients))(weights)
-        expected = jax.jit(jax.grad(lambda w: kernel.potential(w, quartic(w), coefficients)))(
-            weights
-        )
+        slope = jax.jit(lambda w: potential.slope(potential.evaluate_fn(w), coefficients))(weights)
+        value = jax.jit(jax.grad(lambda w: potential.value(w, quartic(w), coefficients)))
+        expected = value(weights)
         jax.tree.map(lambda f, e: np.testing.assert_allclose(f, e, rtol=1e-12), slope, expected)
         quadratic = sum(1.5 * 0.25 * leaf.size for leaf in START.values())
         by_terms = 0.6 * (float(quartic(weights)) - 0.7) + 0.4 * quadratic
         by_terms += float(
             np.sum(START["a"] ** 2) / (2 * 0.64) + np.sum(START["b"] ** 2) / (2 * 2.25)
         )
-        potential = kernel.potential(weights, quartic(weights), coefficients)
-        assert float(potential) == pytest.approx(by_terms, rel=1e-12)
+        found = potential.value(weights, quartic(weights), coefficients)
+        assert float(found) == pytest.approx(by_terms, rel=1e-12)
 
 
 def free_flights(jitter: float) -> np.ndarray:
@@ -235,16 +240,16 @@ def free_flights(jitter: float) -> np.ndarray:
             lambda w: 0.0 * jnp.sum(w),
             UniformBox(1e6, like),
             np.float64(1.0),
-            num_steps=1,
             jitter=jitter,
         )
-        start = kernel.evaluate_fn(jnp.zeros(1))
+        start = start_at(kernel, jnp.zeros(1))
+        rung = Rung(jnp.zeros(1), jnp.asarray(2.0), Steps(1))
         keys = jax.random.split(jax.random.key(5), 500)
 
         def flight(key: Array) -> Array:
-            end, _ = kernel.trajectory(key, start, jnp.zeros(1), jnp.asarray(2.0))
-            momentum = draw_momentum(jax.random.split(key)[0], start.weights, np.float64(1.0))
-            return end.weights[0] / momentum[0]
+            end, _ = kernel.step(key, start, rung)
+            momentum = draw_momentum(jax.random.split(key)[0], start.point.weights, np.float64(1.0))
+            return end.point.weights[0] / momentum[0]
 
         return np.asarray(jax.jit(jax.vmap(flight))(keys)) / 2.0
 
@@ -283,17 +288,17 @@ def test_kinetic_change_keeps_small_differences_of_large_sums() -> None:
 
 
 def test_trajectories_are_single_ones_in_sequence() -> None:
-    kernel = kernel_of(lambda w: 2 * jnp.sum(w**2), num_steps=3, jitter=0.2)
-    arguments = (jnp.array([1.0]), jnp.float32(0.7))
+    kernel = kernel_of(lambda w: 2 * jnp.sum(w**2), jitter=0.2)
+    rung = Rung(jnp.array([1.0]), jnp.float32(0.7), Steps(3))
     key = jax.random.key(11)
-    start = kernel.evaluate_fn(jnp.full(DIMENSION, 0.5))
-    end, total = jax.jit(kernel.trajectories)(key, start, *arguments, 6)
-    one = jax.jit(kernel.trajectory)
-    point, infos = start, []
+    start = start_at(kernel, jnp.full(DIMENSION, 0.5))
+    end, total = jax.jit(lambda: walk(kernel, key, start, rung, 6))()
+    one = jax.jit(lambda key, state: kernel.step(key, state, rung))
+    state, infos = start, []
     for i in range(6):
-        point, info = one(jax.random.fold_in(key, i), point, *arguments)
+        state, info = one(jax.random.fold_in(key, i), state)
         infos.append(info)
-    np.testing.assert_allclose(end.weights, point.weights, rtol=1e-5)
+    np.testing.assert_allclose(end.point.weights, state.point.weights, rtol=1e-5)
     assert int(total.accepted) == sum(int(info.accepted) for info in infos)
     assert 0 < int(total.accepted) < 6
     mean = np.mean([float(info.acceptance) for info in infos])
@@ -301,12 +306,11 @@ def test_trajectories_are_single_ones_in_sequence() -> None:
 
 
 def test_reflecting_walls_keep_a_replica_in_a_narrow_box() -> None:
-    kernel = kernel_of(lambda w: jnp.sum(w), UniformBox(0.05, LIKE), num_steps=4)
-    start = kernel.evaluate_fn(jnp.zeros(DIMENSION))
-    end, info = jax.jit(kernel.trajectories)(
-        jax.random.key(0), start, jnp.array([1.0]), jnp.float32(0.3), 20
-    )
+    kernel = kernel_of(lambda w: jnp.sum(w), UniformBox(0.05, LIKE))
+    start = start_at(kernel, jnp.zeros(DIMENSION))
+    rung = Rung(jnp.array([1.0]), jnp.float32(0.3), Steps(4))
+    end, info = jax.jit(lambda: walk(kernel, jax.random.key(0), start, rung, 20))()
     assert int(info.wall_rejections) == 0
     assert int(info.accepted) > 0
-    assert bool(kernel.prior.contains(end.weights))
-    assert float(jnp.max(jnp.abs(end.weights))) > 0
+    assert bool(kernel.potential.prior.contains(end.point.weights))
+    assert float(jnp.max(jnp.abs(end.point.weights))) > 0

@@ -1,4 +1,4 @@
-"""Velocity Verlet and its walls: reversible, of second order, isometric, and the textbook's loop."""
+"""Velocity Verlet and its walls: reversible, of second order, isometric, the textbook's loop."""
 
 import functools
 import math
@@ -12,7 +12,8 @@ from jax import Array
 from jax.flatten_util import ravel_pytree
 from scipy import stats
 
-from tempernet.kernels.integrator import Point, drift, fold, kick, velocity_verlet
+from tempernet.kernels.base import Point
+from tempernet.kernels.integrator import drift, fold, kick, velocity_verlet
 
 
 def energy_fn(weights: dict[str, Array]) -> Array:

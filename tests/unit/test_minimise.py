@@ -11,7 +11,7 @@ from jax import Array
 
 from tempernet import M3, MLP, Engine, Minimiser, Target, UniformBox, mnist16, temperature_path
 from tempernet.data import Examples
-from tempernet.kernels.integrator import Point
+from tempernet.kernels.base import Point
 from tempernet.optimise.minimise import Minimum
 
 STIFFNESS = np.array([1.0, 10.0, 100.0], np.float32)

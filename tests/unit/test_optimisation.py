@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tempernet import M3, Engine, Minimiser, Target, UniformBox, mnist16, temperature_path
-from tempernet.kernels.integrator import Point
+from tempernet.kernels.base import Point
 from tempernet.optimise.minimise import Minimum
 from tempernet.optimise.pool import Pool, enough, spread, success_rate, widest
 

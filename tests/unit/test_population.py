@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tempernet as tn
-from tempernet.kernels.integrator import Point
+from tempernet.kernels.base import Point
 from tempernet.paths.path import temperature_path
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.population import (
@@ -57,7 +57,7 @@ def test_a_step_leaves_the_share_asked_for_in_every_copy() -> None:
 
 
 def made_up(betas: list[float], spread: list[float]) -> Population:
-    """One weight a network, which says when it was kept, in which copy, and which of the two it is."""
+    """One weight a network, which says when it was kept, in which copy, and which of the two."""
     stages = len(betas)
     kept = 100.0 * np.arange(stages)[:, None, None] + 10 * np.arange(3)[:, None] + np.arange(KEPT)
     state = State(
@@ -137,5 +137,5 @@ def test_descendants_keep_to_their_copy() -> None:
         engine.energies(state), 0.03 * np.array([[0, 0, 4], [16, 16, 16]]), rtol=1e-5
     )
     np.testing.assert_allclose(
-        state.point.weights["w"][:6, 0], [0, 0, 0.2, 0.4, 0.4, 0.4], rtol=1e-6
+        state.kernel.point.weights["w"][:6, 0], [0, 0, 0.2, 0.4, 0.4, 0.4], rtol=1e-6
     )

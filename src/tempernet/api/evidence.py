@@ -13,7 +13,7 @@ from tempernet.errors import ConfigError, check_count
 from tempernet.evidence.first_rungs import first_betas, first_temperatures
 from tempernet.evidence.fit import FitHost, QuadraticFit, on_device
 from tempernet.evidence.quadratic import Quadratic
-from tempernet.kernels.hmc import Dynamics
+from tempernet.kernels.dynamics import Dynamics
 from tempernet.model.networks import Weights
 from tempernet.model.target import Target
 from tempernet.optimise.minimise import Minimiser

@@ -15,7 +15,7 @@ from tempernet.model.networks import Network, template
 from tempernet.results import sweep
 from tempernet.results.sweep_files import network_of, read_netcdf
 from tempernet.store import RunFolder
-from tempernet.tasks.problem import load_data, make_network
+from tempernet.tasks.problem import load_data
 
 
 def load(path: str | Path, *, network: Network | None = None) -> Samples | Result:

@@ -11,7 +11,7 @@ from tempernet.api.samples import Samples
 from tempernet.config import SweepSettings
 from tempernet.data import Examples
 from tempernet.errors import ConfigError, check_count
-from tempernet.kernels.hmc import Dynamics
+from tempernet.kernels.dynamics import Dynamics
 from tempernet.model.networks import Weights
 from tempernet.model.target import Target, hold_out
 from tempernet.optimise.minimise import Minimiser

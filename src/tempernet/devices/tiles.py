@@ -41,9 +41,9 @@ Stopwatch = Callable[[], float]
 
 def untimed_tile(layout: Layout, *, by_length: bool) -> int:
     """All replicas of a device at once, or in a few tiles where they differ in length."""
-    return -(
-        -layout.num_replicas // (layout.mesh.shape[REPLICA] * (TILES_BY_LENGTH if by_length else 1))
-    )
+    tiles = TILES_BY_LENGTH if by_length else 1
+    devices = int(layout.mesh.shape[REPLICA])
+    return -(-layout.num_replicas // (devices * tiles))
 
 
 def fastest_tile(
@@ -55,14 +55,19 @@ def fastest_tile(
     *,
     by_length: bool,
 ) -> int:
-    """The tile that advances a replica fastest, all devices working at once, as this machine has
-    measured it first.
+    """The tile that advances a replica fastest, as this machine has measured it first.
 
-    `trajectory_fn(weights, data)` is a short piece of the work of one replica. From a tile of 8,
-    larger ones are tried while they are faster, or else smaller ones. With `by_length` a tile runs
-    as long as its longest replica, and the others wait: of n tiles a device, lengths from 0 to a
-    times the mean make it 1 + a/2n times the mean, whatever their density in between; the ladders
-    of sweeps and evidences have a near 3.
+    All devices work at once. From a tile of 8, larger ones are tried while they are faster, or else
+    smaller ones.
+
+    Args:
+        trajectory_fn: (weights, data) of one replica -> anything: a short piece of its work.
+        like: shapes of the weights of one replica.
+        layout: devices and number of replicas.
+        data, specs: what the energy reads, on the devices, and its partition specs.
+        by_length: a tile runs as long as its longest replica, and the others wait. Of n tiles a
+            device, lengths from 0 to a times the mean make it 1 + a/2n times the mean, whatever
+            their density in between; the ladders of sweeps and evidences have a near 3.
     """
     devices = layout.mesh.shape[REPLICA]
     share = -(-layout.num_replicas // devices)
@@ -102,15 +107,13 @@ def _is_faster(challenger: Stopwatch, champion: Stopwatch) -> bool:
 
 
 def _remembered(what: str, measured: Callable[[], int], most: int) -> int:
-    """The tile kept for this work on this machine; else the measured one, which is kept if the
-    cache can be written.
-    """
+    """The tile kept for this work on this machine, or else the measured one, which is then kept."""
     path = cache_folder() / "tiles" / hashlib.sha256(what.encode()).hexdigest()[:32]
     if (known := _read_tile(path, most)) is not None:
         return known
     tile = measured()
-    # Of two runs that begin at once, both take the tile that is kept first. A cache that is not
-    # there is no loss.
+    # Of two runs that begin at once, both take the tile that is kept first. A cache that cannot be
+    # written is no loss.
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists() and _read_tile(path, most) is None:
@@ -132,20 +135,20 @@ def _read_tile(path: Path, most: int) -> int | None:
 
 
 def cache_folder() -> Path:
-    """Where this user's programs keep what can be made again; a user without a home has the folder
-    for such files.
-    """
+    """Where this user's programs keep what can be made again."""
     if given := os.environ.get("XDG_CACHE_HOME"):
         return Path(given) / "tempernet"
     try:
         return Path.home() / ".cache" / "tempernet"
     except RuntimeError:
+        # A user without a home.
         return Path(tempfile.gettempdir()) / "tempernet"
 
 
 def processor() -> str:
-    """The processor's name and what it can do: machines that share a folder share no tiles and no
-    programs.
+    """The processor's name and what it can do.
+
+    Machines that share a folder share neither tiles nor programs.
     """
     with contextlib.suppress(OSError):
         said = [line.partition(":") for line in Path("/proc/cpuinfo").read_text().splitlines()]
@@ -162,9 +165,7 @@ def _stopwatch(
     data: Any,
     specs: Any,
 ) -> Stopwatch:
-    """Seconds a replica of one run, after one to warm up; infinite if the tile takes too much
-    memory.
-    """
+    """Seconds a replica of one run, after a first one; infinite if a tile takes too much memory."""
     program, arguments = _lowered(trajectory_fn, like, layout, data, specs)
     run = program.compile()
     memory = run.memory_analysis()

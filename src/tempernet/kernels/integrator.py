@@ -1,5 +1,4 @@
-"""Velocity Verlet in reduced units: potential u(w), momenta N(0, m), step size eps, one gradient a
-step.
+"""Velocity Verlet in reduced units: momenta N(0, m), step size eps, one gradient a step.
 
 The reduced potential is u = sum_m c_m phi_m(w) + prior energy, that is E/T for a temperature. With
 the paper's momenta p' = sqrt(T) p and time step dt = eps / sqrt(T) the motion in w is the same, and
@@ -9,32 +8,20 @@ the prior's rung c = 0 needs no special case.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import Array
 
+from tempernet.kernels.base import Point
+from tempernet.kernels.potential import EvaluateFn
 from tempernet.model.networks import Weights
 
-
-class Point(NamedTuple):
-    """Where a replica is: its weights, their energy E, and the gradient of E, which do not depend
-    on the rung.
-    """
-
-    weights: Weights
-    energy: Array
-    gradient: Weights
-
-
-EvaluateFn = Callable[[Weights], Point]
-"""Weights -> the point with its energy and gradient: the one expensive call."""
 SlopeFn = Callable[[Point], Weights]
 """Point -> gradient of the reduced potential at a rung, from what the point already holds."""
 
 
-def fold(position: Array, momentum: Array, half_width: Any) -> tuple[Array, Array]:
+def fold(position: Array, momentum: Array, half_width: Array) -> tuple[Array, Array]:
     """Reflect a free flight at the walls ±h, as often as it meets them.
 
     With n = floor((w + h) / 2h) the number of walls crossed, w -> (-1)^n (w - 2 h n) and p ->
@@ -58,7 +45,9 @@ def drift(
     if half_width is None:
         return moved, momentum
     folded = jax.tree.map(fold, moved, momentum, half_width)
-    return jax.tree.transpose(jax.tree.structure(moved), jax.tree.structure((0, 0)), folded)
+    pair = jax.tree.structure((0, 0))
+    position, reflected = jax.tree.transpose(jax.tree.structure(moved), pair, folded)
+    return position, reflected
 
 
 def kick(momentum: Weights, slope: Weights, step_size: Array) -> Weights:

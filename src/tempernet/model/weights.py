@@ -18,7 +18,7 @@ def packed(name: str, tree: object) -> dict[str, NDArray[Any]]:
 
 
 def unpacked(name: str, arrays: Mapping[str, NDArray[Any]], like: T) -> T:
-    """A tree of the structure of `like` from the arrays that `packed` gave; others are left alone."""
+    """A tree of the structure of `like` from the arrays that `packed` gave; others are ignored."""
     leaves, structure = jax.tree.flatten(like)
-    tree: T = structure.unflatten([arrays[f"{name}{i}"] for i in range(len(leaves))])
+    tree: T = jax.tree.unflatten(structure, [arrays[f"{name}{i}"] for i in range(len(leaves))])
     return tree

@@ -16,8 +16,9 @@ import jax.numpy as jnp
 from jax import Array
 
 from tempernet.errors import ConfigError, check_count
-from tempernet.kernels.hmc import select
-from tempernet.kernels.integrator import EvaluateFn, Point, kick
+from tempernet.kernels.base import Point, select
+from tempernet.kernels.integrator import kick
+from tempernet.kernels.potential import EvaluateFn
 from tempernet.model.networks import Weights
 
 

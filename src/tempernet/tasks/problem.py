@@ -12,7 +12,7 @@ from tempernet.annealing.annealer import Schedule
 from tempernet.config import AnnealSettings, RunSettings, SamplingSettings, SweepSettings
 from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz
 from tempernet.errors import ConfigError, DataError
-from tempernet.kernels import hmc
+from tempernet.kernels.dynamics import Dynamics, Walls
 from tempernet.model import networks, priors
 from tempernet.model.networks import MLP, network_by_name
 from tempernet.model.target import Batch, Target, hold_out
@@ -70,7 +70,7 @@ def make_engine(
     tile: int | None = None,
     *,
     copies: int | None = None,
-    walls: hmc.Walls | None = None,
+    walls: Walls | None = None,
 ) -> Engine:
     """The engine on a path with these settings, but for what is given; measures its tile unless
     that is given.
@@ -80,7 +80,7 @@ def make_engine(
         problem.target,
         path,
         copies=copies or settings.run.copies,
-        dynamics=hmc.Dynamics(
+        dynamics=Dynamics(
             num_steps=dynamics.num_steps,
             num_trajectories=dynamics.num_trajectories,
             walls=walls or dynamics.walls,

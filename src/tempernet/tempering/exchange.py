@@ -60,7 +60,7 @@ def even_odd(
 def random_pairs(
     key: Array, round_index: Array, replica_at: Array, phi: Array, coefficients: Array
 ) -> tuple[Array, SwapInfo]:
-    """Alg. 2 as printed: N_T times, choose a random adjacent pair and exchange it by the swap rule."""
+    """Alg. 2 as printed: N_T times, choose a random adjacent pair and apply the swap rule."""
     del round_index
     rungs = replica_at.shape[0]
     pair_key, accept_key = jax.random.split(key)

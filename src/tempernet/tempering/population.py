@@ -144,7 +144,7 @@ class Cooling:
             [np.resize(random.permutation(engine.num_rungs), KEPT) for _ in range(engine.copies)]
         )
         rows = picked + engine.num_rungs * np.arange(engine.copies)[:, None]
-        kept = [np.asarray(leaf)[rows] for leaf in jax.tree.leaves(state.point.weights)]
+        kept = [np.asarray(leaf)[rows] for leaf in jax.tree.leaves(engine.weights(state))]
         return Population(
             state,
             beta,
@@ -258,5 +258,5 @@ def weights_at(population: Population, path: Path, like: Weights) -> Weights:
         weights[heated] = np.asarray(coldest)[: len(weights)][heated]
         return weights
 
-    leaves = map(start, population.kept, jax.tree.leaves(population.state.point.weights))
+    leaves = map(start, population.kept, jax.tree.leaves(population.state.kernel.point.weights))
     return jax.tree.unflatten(jax.tree.structure(like), list(leaves))

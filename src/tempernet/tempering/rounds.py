@@ -16,37 +16,37 @@ from jax import Array
 from jax.sharding import PartitionSpec
 
 from tempernet.devices.mesh import Layout, over_replicas
-from tempernet.kernels.hmc import Info, Kernel, Steps, select
-from tempernet.kernels.integrator import Point
-from tempernet.model.networks import Weights
+from tempernet.kernels.base import Info, Kernel, KernelState, Rung, Steps, select, walk
+from tempernet.kernels.potential import Potential
 from tempernet.paths.path import DrawFn
 from tempernet.tempering.exchange import SwapInfo, SweepFn
 
 
 class State(NamedTuple):
-    """All that moves: the replicas' points (leading axis padded to the layout), who sits where, the
-    round.
-    """
+    """All that moves: the replicas, who sits where, the round."""
 
-    point: Point
+    kernel: KernelState
+    """The kernel's state of every replica; the leading axis is padded to the layout."""
     replica_at: Array
     """(copies, K): the replica, counted within its copy, that sits at each rung."""
     round: Array
 
 
 class Rungs(NamedTuple):
-    """All that belongs to rungs: coefficients (K, M), reduced step sizes, steps, and which are
-    drawn exactly (K,).
-    """
+    """All that belongs to rungs."""
 
     coefficients: Array
+    """(K, M)."""
     step_sizes: Array
+    """Reduced, (K,)."""
     num_steps: Array
+    """Steps of a trajectory, (K,)."""
     exact: Array
+    """Which rungs are drawn from exactly, (K,)."""
 
 
 class Record(NamedTuple):
-    """What a round tells, in the order of rungs: shapes (copies, K, ...), for pairs (copies, K-1)."""
+    """What a round tells, in the order of rungs: (copies, K, ...), for pairs (copies, K-1)."""
 
     phi: Array
     """Energy terms after the trajectories and before the exchange: (copies, K, M)."""
@@ -57,15 +57,16 @@ class Record(NamedTuple):
     swaps: SwapInfo
 
 
-KernelFn = Callable[[Any, Any], Kernel]
-"""The data that a device sees, what the replica's copy has of its own -> the kernel that moves a
-replica.
-"""
+PotentialFn = Callable[[Any, Any], Potential]
+"""(data that a device sees, what a replica's copy has of its own) -> the replica's potential."""
+KernelFn = Callable[[Potential], Kernel[Any]]
+"""A replica's potential -> the kernel that moves it."""
 RoundFn = Callable[[Array, State, Rungs, Array, Any], tuple[State, Record]]
 """(key, state, rungs, number of trajectories, data) -> (state, record)."""
 
 
 def make_round(
+    potential_fn: PotentialFn,
     kernel_fn: KernelFn,
     sweep_fn: SweepFn,
     layout: Layout,
@@ -74,21 +75,27 @@ def make_round(
     draw_fn: DrawFn | None = None,
     of_copies: Any = None,
     *,
-    own_lengths: bool = False,
+    num_steps: int | None = None,
 ) -> RoundFn:
-    """Build the round for `copies` ladders laid out on a mesh; `specs` are the partition specs of
-    the data.
+    """Build the round for `copies` ladders laid out on a mesh.
 
-    With `draw_fn`, a replica at an exact rung ends the round at a fresh draw instead of at its
-    trajectories' end. `of_copies` is what each copy's terms have of their own (see `paths.Path`).
-    With `own_lengths` every rung's trajectories have its own number of steps.
+    Args:
+        potential_fn, kernel_fn: how a replica moves.
+        sweep_fn: the exchange of one copy.
+        layout: of the replicas.
+        copies: number of ladders.
+        specs: partition specs of the data.
+        draw_fn: if given, a replica at an exact rung ends the round at a fresh draw instead of at
+            its trajectories' end.
+        of_copies: what each copy's terms have of their own (see `paths.Path`).
+        num_steps: of every trajectory; None if each rung has its own number.
     """
     move = over_replicas(
-        _advance(kernel_fn, draw_fn, own_lengths=own_lengths),
+        _advance(potential_fn, kernel_fn, draw_fn, num_steps),
         layout,
         (specs, PartitionSpec()),
         tile_fn=_in_common,
-        length_fn=_num_steps if own_lengths else None,
+        length_fn=_num_steps if num_steps is None else None,
     )
     replicas = layout.num_replicas
 
@@ -104,7 +111,7 @@ def make_round(
         copy_of = jnp.minimum(ids, replicas - 1) // (replicas // copies)
         own = jax.tree.map(lambda leaf: jnp.asarray(leaf)[copy_of], of_copies)
         at_rung = jax.tree.map(lambda leaf: leaf[rung_of], rungs)
-        point, phi, info = move((keys, state.point, at_rung, own), (data, num_trajectories))
+        moved, phi, info = move((keys, state.kernel, at_rung, own), (data, num_trajectories))
         phi, info = jax.tree.map(
             lambda leaf: leaf[:replicas].reshape(copies, -1, *leaf.shape[1:]), (phi, info)
         )
@@ -118,27 +125,28 @@ def make_round(
         )
         phi, info = jax.tree.map(lambda leaf: by_rung(leaf, state.replica_at), (phi, info))
         record = Record(phi, info, state.replica_at, swaps)
-        return State(point, exchanged, state.round + 1), record
+        return State(moved, exchanged, state.round + 1), record
 
     return round_fn
 
 
 def by_rung(values: Array, replica_at: Array) -> Array:
     """(copies, K, ...) in the order of replicas -> in the order of rungs."""
-    return jax.vmap(lambda ladder, order: ladder[order])(values, replica_at)
+    ordered: Array = jax.vmap(lambda ladder, order: ladder[order])(values, replica_at)
+    return ordered
 
 
-_Replica = tuple[Array, Point, Rungs, Any]
-"""Key, point, what belongs to its rung, and what its copy has of its own."""
+_Replica = tuple[Array, Any, Rungs, Any]
+"""Key, kernel state, what belongs to its rung, and what its copy has of its own."""
 
 
 class _Tile(NamedTuple):
-    """What decides for all replicas of a tile: the most steps, and whether any sits at an exact
-    rung.
-    """
+    """What decides for all replicas of a tile."""
 
     longest: Array
+    """The most steps of any."""
     exact: Array
+    """Whether any sits at an exact rung."""
 
 
 def _num_steps(replicas: _Replica) -> Array:
@@ -151,39 +159,48 @@ def _in_common(replicas: _Replica) -> _Tile:
 
 
 def _advance(
-    kernel_fn: KernelFn, draw_fn: DrawFn | None, *, own_lengths: bool
-) -> Callable[..., tuple[Point, Array, Info]]:
+    potential_fn: PotentialFn, kernel_fn: KernelFn, draw_fn: DrawFn | None, num_steps: int | None
+) -> Callable[..., tuple[Any, Array, Info]]:
+    """What one replica does in a round, as `over_replicas` wants it."""
+
     def advance(
         replica: _Replica, given: tuple[Any, Array], tile: _Tile
-    ) -> tuple[Point, Array, Info]:
-        key, point, rung, own = replica
+    ) -> tuple[Any, Array, Info]:
+        key, state, at, own = replica
         data, number = given
-        kernel = kernel_fn(data, own)
-        steps = Steps(rung.num_steps, tile.longest) if own_lengths else None
-        point, info = kernel.trajectories(
-            key, point, rung.coefficients, rung.step_sizes, number, steps
-        )
+        potential = potential_fn(data, own)
+        kernel = kernel_fn(potential)
+        # A number known to the compiler is a loop without a mask.
+        steps = Steps(at.num_steps, tile.longest) if num_steps is None else Steps(num_steps)
+        state, info = walk(kernel, key, state, Rung(at.coefficients, at.step_sizes, steps), number)
         if draw_fn is not None:
             draw_key = jax.random.fold_in(key, number)
+
+            def drawn(state: Any, info: Info) -> tuple[Any, Info]:
+                return _drawn(potential, kernel, draw_fn, draw_key, at.exact, state, info)
+
             # Decided for the tile as a whole, so that tiles without an exact rung are spared the
             # draws.
-            point, info = jax.lax.cond(
-                tile.exact,
-                lambda *moved: _drawn(kernel, draw_fn(draw_key), rung.exact, *moved),
-                lambda *moved: moved,
-                point,
-                info,
-            )
-        return point, kernel.terms_fn(point.weights, point.energy), info
+            state, info = jax.lax.cond(tile.exact, drawn, lambda *moved: moved, state, info)
+        point = state.point
+        return state, potential.terms_fn(point.weights, point.energy), info
 
     return advance
 
 
 def _drawn(
-    kernel: Kernel, weights: Weights, exact: Array, point: Point, info: Info
-) -> tuple[Point, Info]:
-    """At an exact rung, these weights in place of where the trajectories led."""
-    drawn = kernel.evaluate_fn(weights)
-    finite = jnp.isfinite(drawn.energy)
+    potential: Potential,
+    kernel: Kernel[Any],
+    draw_fn: DrawFn,
+    key: Array,
+    exact: Array,
+    state: Any,
+    info: Info,
+) -> tuple[Any, Info]:
+    """At an exact rung, an exact draw in place of where the trajectories led."""
+    point = potential.evaluate_fn(draw_fn(key))
+    # The draw is independent of all that was before, so what the kernel remembers begins anew too.
+    begun = kernel.init(jax.random.fold_in(key, 0), point)
+    finite = jnp.isfinite(point.energy)
     nonfinite = info.nonfinite + (exact & ~finite).astype(jnp.int32)
-    return select(exact & finite, drawn, point), info._replace(nonfinite=nonfinite)
+    return select(exact & finite, begun, state), info._replace(nonfinite=nonfinite)

@@ -49,6 +49,11 @@ class Samples(SweepResults):
     """New inputs as the user has them -> as the network reads them."""
 
     @property
+    def energy(self) -> np.ndarray:
+        """E after each round that counts, (copies, rounds, K)."""
+        return np.asarray(self.series.energy.values)
+
+    @property
     def train_loss(self) -> Estimate:
         """Mean training loss an example and its standard error, (K,) each."""
         return self.estimate("train_loss")

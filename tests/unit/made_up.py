@@ -16,7 +16,7 @@ from tempernet.evidence.estimators import LogRatio, PathSamples
 from tempernet.paths.ladders import measure_barrier
 from tempernet.paths.path import bridge_path, temperature_path
 from tempernet.results.evidence import NO_CENTRE, EvidenceResults, Recorded, headline_of
-from tempernet.results.optimise import Optimised
+from tempernet.results.optimise import OptimiseResults
 from tempernet.results.sweep import Samples, summarise
 
 LAYERS = 2
@@ -180,7 +180,7 @@ def make_optimised(
     test_loss: float = 3.0,
     number: int = 25,
     started: int | None = None,
-) -> Optimised:
+) -> OptimiseResults:
     """An optimisation that never was: all starts alike, but for their widths and a spread of steps
     and losses.
     """
@@ -210,7 +210,7 @@ def make_optimised(
         "reached": np.full(len(others), energy == 0),
     }
     provenance = {"data": {"name": "mnist16", "n_train": n_train}, "uninformed_loss": np.log(10)}
-    return Optimised(Path("optimised"), config.settings_from(given), provenance, starts, kept)
+    return OptimiseResults(Path("optimised"), config.settings_from(given), provenance, starts, kept)
 
 
 def make_evidence(

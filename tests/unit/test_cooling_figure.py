@@ -14,18 +14,18 @@ from tempernet.annealing.stopping import follow, least
 from tempernet.diagnostics.statistics import average
 from tempernet.report import figures
 from tempernet.report.anneal import document, statements
-from tempernet.results.anneal import Annealed
+from tempernet.results.anneal import AnnealResults
 
 TEMPERATURES = np.geomspace(10, 0.1, 9)
 
 
-def cooled(validation: np.ndarray, patience: int = 2) -> Annealed:
+def cooled(validation: np.ndarray, patience: int = 2) -> AnnealResults:
     """A cooling with these mean validation losses, four replicas of five draws each."""
     noise = 0.02 * np.random.default_rng(0).normal(size=(len(validation), 4, 5))
     losses = validation[:, None, None] + noise
     course = follow(losses, patience)
     series = np.moveaxis(losses, 0, -1)
-    return Annealed(
+    return AnnealResults(
         path=Path("run"),
         settings=config.resolve("anneal"),
         provenance={

@@ -25,7 +25,7 @@ from tempernet.report import figures
 from tempernet.report.figures.axis import HOLLOW, fit_y, log_ticks, number, temperature_scale
 from tempernet.report.figures.files import DPI
 from tempernet.report.figures.trajectory import energies_per_example
-from tempernet.results.optimise import SCORED, Optimised
+from tempernet.results.optimise import SCORED, OptimiseResults
 from tempernet.results.sweep import Samples
 
 NAMES = (
@@ -245,7 +245,7 @@ def test_dollars_in_names_are_no_formulas() -> None:
     figures.steps_figure(odd).draw_without_rendering()
 
 
-def make_optimised(test_loss: float, train_loss: float) -> Optimised:
+def make_optimised(test_loss: float, train_loss: float) -> OptimiseResults:
     """Three optimised networks with these mean losses."""
     kept = {name: np.ones(3) for name in SCORED}
     losses = np.full(3, train_loss)
@@ -254,7 +254,7 @@ def make_optimised(test_loss: float, train_loss: float) -> Optimised:
         "train_loss": losses,
         "energy": 500 * losses,
     }
-    return Optimised(Path("optimised"), config.resolve("optimise"), {}, {}, kept)
+    return OptimiseResults(Path("optimised"), config.resolve("optimise"), {}, {}, kept)
 
 
 def test_a_best_temperature_that_has_not_equilibrated_is_a_hollow_star() -> None:

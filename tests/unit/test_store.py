@@ -967,11 +967,11 @@ def test_settings_that_were_changed_are_refused(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "run")
     settings = SweepSettings.model_validate({"run": {"seed": 3}})
     folder.write_settings(settings)
-    assert folder.settings == settings
+    assert folder.settings(SweepSettings) == settings
     path = folder.path / CONFIG
     path.write_text(path.read_text().replace("seed = 3", "seed = 4"))
     with pytest.raises(StoreError, match="was changed"):
-        _ = folder.settings
+        folder.settings(SweepSettings)
     folder.unlock()
 
 

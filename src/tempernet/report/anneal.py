@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tempernet.report.formatting import with_error
-from tempernet.results.anneal import Annealed, held_out_scores
+from tempernet.results.anneal import AnnealResults, held_out_scores
 
 
-def document(found: Annealed) -> dict[str, Any]:
+def document(found: AnnealResults) -> dict[str, Any]:
     """What `results.json` and `--json` say."""
     step, replica, draw = found.chosen
     per_temperature = {
@@ -46,7 +46,7 @@ def document(found: Annealed) -> dict[str, Any]:
     }
 
 
-def statements(found: Annealed) -> list[str]:
+def statements(found: AnnealResults) -> list[str]:
     """What the cooling says: a line a temperature, where it stopped, and the scores on the test
     set.
     """

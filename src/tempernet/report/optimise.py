@@ -6,10 +6,10 @@ from typing import Any
 
 from tempernet.optimise.pool import STEPS_SHOWN
 from tempernet.report.formatting import with_error
-from tempernet.results.optimise import SCORED, Optimised
+from tempernet.results.optimise import SCORED, OptimiseResults
 
 
-def document(found: Optimised) -> dict[str, Any]:
+def document(found: OptimiseResults) -> dict[str, Any]:
     """What `results.json` and `--json` say."""
     gradients = found.gradients
     return {
@@ -34,7 +34,7 @@ def document(found: Optimised) -> dict[str, Any]:
     }
 
 
-def statements(found: Optimised) -> list[str]:
+def statements(found: OptimiseResults) -> list[str]:
     """What the optimisation says, in a few lines."""
     lines = [found.title, found.headline]
     lines.append(

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import xarray
 
-from tempernet.config import EvidenceSettings, RunSettings, SamplingSettings
+from tempernet.config import EvidenceSettings, LadderSettings, RunSettings, SamplingSettings, SweepSettings
 from tempernet.diagnostics.flow import Flow, freedom
 from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.diagnostics.thermo import histogram_overlap
@@ -127,8 +127,9 @@ def load(path: Path, *, quick: bool = False) -> EvidenceResults:
     """Read a run folder and work out its evidence; `quick` by the headline's estimator alone, for a
     look at a run.
     """
-    folder = RunFolder.open(path, "evidence", "sweep")
-    settings, provenance = folder.settings, folder.read_json(PROVENANCE)
+    folder = RunFolder.open(path)
+    settings = folder.settings(EvidenceSettings, SweepSettings)
+    provenance = folder.read_json(PROVENANCE)
     recorded = _read(path, settings, folder, provenance)
     samples, headline = recorded.samples, headline_of(settings)
     if samples.phi.shape[1] < 2:
@@ -225,14 +226,17 @@ def csv_table(results: EvidenceResults) -> str:
     """A line a rung."""
     text = io.StringIO()
     rows = rung_rows(results)
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    protocol = results.settings.protocol
+    writer = csv.DictWriter(text, [*rows[0], "protocol"], lineterminator="\n")
     writer.writeheader()
-    writer.writerows({**row, "reasons": "; ".join(row["reasons"])} for row in rows)
+    for row in rows:
+        reasons = "; ".join(row["reasons"])
+        writer.writerow({**row, "reasons": reasons, "protocol": protocol})
     return text.getvalue()
 
 
 def _read(
-    path: Path, settings: RunSettings, folder: RunFolder, provenance: dict[str, Any]
+    path: Path, settings: LadderSettings, folder: RunFolder, provenance: dict[str, Any]
 ) -> Recorded:
     if not isinstance(settings, EvidenceSettings) or settings.path.method == "temperature":
         known = np.asarray(float(provenance["model"]["log_prior_volume"]))

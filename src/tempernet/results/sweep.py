@@ -77,8 +77,8 @@ class Samples:
 
 def load(path: Path) -> Samples:
     """Read a run folder and work out what it says."""
-    folder = RunFolder.open(path, "sweep")
-    settings, provenance = folder.settings, folder.read_json(PROVENANCE)
+    folder = RunFolder.open(path)
+    settings, provenance = folder.settings(SweepSettings), folder.read_json(PROVENANCE)
     records = folder.records
     rows = records.load("rounds")
     burn_in, done = settings.run.burn_in, len(next(iter(rows.values()), ()))

@@ -12,17 +12,22 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from tempernet.annealing.annealer import Annealer, Position, Schedule, held_out_score_fn, stacked
+from tempernet.annealing.annealer import Annealer, Position, held_out_score_fn, stacked
 from tempernet.config import AnnealSettings
 from tempernet.errors import ConfigError, NumericsError, Stopped
 from tempernet.model.prediction import predict, scores
 from tempernet.paths.path import temperature_path
 from tempernet.results import optimise as optimised
-from tempernet.results.anneal import schedule_of
 from tempernet.store import RunFolder
 from tempernet.tasks.base import Progress, Task, Watch, state_arrays, state_from
 from tempernet.tasks.optimise import free_engine
-from tempernet.tasks.problem import Problem, make_engine, make_minimiser, make_tuning
+from tempernet.tasks.problem import (
+    Problem,
+    make_engine,
+    make_minimiser,
+    make_schedule,
+    make_tuning,
+)
 from tempernet.tempering.sampling import starting_weights
 
 
@@ -48,7 +53,7 @@ class Anneal(Task):
     ) -> None:
         super().__init__(settings, problem, folder, watch)
         self.settings = settings
-        self.schedule = Schedule(**schedule_of(settings))
+        self.schedule = make_schedule(settings)
 
     def run(self) -> None:
         """From where the folder is to the end."""

@@ -280,7 +280,7 @@ def state_from(engine: Engine, arrays: Mapping[str, np.ndarray], done: int) -> S
 def provenance(settings: RunSettings, problem: Problem, engine: Engine) -> dict[str, Any]:
     """What shaped the run besides its settings."""
     return {
-        "task": settings.task,
+        "kind": settings.kind,
         "seed": settings.run.seed,
         "command": sys.argv,
         "protocol": settings.protocol,

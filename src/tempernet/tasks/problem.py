@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tempernet.config import RunSettings, SamplingSettings, SweepSettings
+from tempernet.annealing.annealer import Schedule
+from tempernet.config import AnnealSettings, RunSettings, SamplingSettings, SweepSettings
 from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz
 from tempernet.errors import ConfigError, DataError
 from tempernet.kernels import hmc
@@ -47,7 +48,8 @@ def make_problem(settings: RunSettings) -> Problem:
         prior = priors.Gaussian.for_network(network, settings.prior.std)
     if len(data.test) == 0:
         raise DataError(
-            f"{data.name} leaves no test examples: give x_test and y_test, or train on fewer (data.n_train)"
+            f"{data.name} leaves no test examples: give x_test and y_test, "
+            "or train on fewer (data.n_train)"
         )
     scored = part(data.test, settings.data.scored, settings.data.seed)
     validation = part(data.validation, settings.data.scored, settings.data.seed)
@@ -71,9 +73,7 @@ def make_engine(
     copies: int | None = None,
     walls: hmc.Walls | None = None,
 ) -> Engine:
-    """The engine on a path with these settings, but for what is given; measures its tile unless
-    that is given.
-    """
+    """The engine on a path with these settings; measures its tile unless one is given."""
     dynamics = settings.dynamics
     return Engine(
         problem.target,
@@ -107,6 +107,20 @@ def make_tuning(settings: SamplingSettings) -> Tuning:
     return Tuning(low=settings.tune.low, high=settings.tune.high)
 
 
+def make_schedule(settings: AnnealSettings) -> Schedule:
+    """The temperatures of a cooling, and what is done at each."""
+    cooling = settings.cooling
+    return Schedule(
+        high=cooling.high,
+        low=cooling.low,
+        num=cooling.num,
+        burn_in=cooling.burn_in,
+        rounds=cooling.rounds,
+        score_every=cooling.score_every,
+        patience=cooling.patience,
+    )
+
+
 def temperatures_of(settings: SweepSettings) -> paths.Path:
     """The ladder that a sweep begins with: an adaptive one begins geometric."""
     ladder = settings.ladder
@@ -134,8 +148,9 @@ def make_network(settings: RunSettings, data: Dataset) -> MLP:
     inputs = int(np.prod(data.train.x.shape[1:]))
     if network.sizes[0] != inputs or network.sizes[-1] < data.classes:
         raise ConfigError(
-            f"the network {name} reads {network.sizes[0]} numbers and knows {network.sizes[-1]} classes, but "
-            f"{data.name} has {inputs} and {data.classes}; give network.name = {inputs}-...-{data.classes}"
+            f"the network {name} reads {network.sizes[0]} numbers and knows "
+            f"{network.sizes[-1]} classes, but {data.name} has {inputs} and {data.classes}; "
+            f"give network.name = {inputs}-...-{data.classes}"
         )
     return network
 
@@ -147,9 +162,7 @@ def model_hash(network: MLP, settings: RunSettings) -> str:
 
 
 def part(examples: Examples, number: int, seed: int) -> Examples:
-    """`number` of the examples, chosen by the seed, in their order; all of them if there are no
-    more.
-    """
+    """`number` of the examples, chosen by the seed, in their order; all if there are no more."""
     if len(examples) <= number:
         return examples
     chosen = np.sort(np.random.default_rng([seed, 1]).choice(len(examples), number, replace=False))
@@ -165,7 +178,8 @@ def _source(name: str, size: int | None) -> Source:
     if path.suffix == ".npz" or path.is_file():
         return read_npz(path, size)
     raise DataError(
-        f'data.source must be "mnist16", an npz file or a folder of idx files; there is no {name}'
+        'data.source must be "mnist16", an npz file or a folder of idx files; '
+        f"there is no {name}"
     )
 
 

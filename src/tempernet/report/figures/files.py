@@ -16,7 +16,7 @@ from tempernet.report.figures.loss import ensemble_figure, loss_figure
 from tempernet.report.figures.physics import heat_capacity_figure, mean_square_figure
 from tempernet.report.figures.sheet import print_style
 from tempernet.report.figures.trajectory import trajectory_figure
-from tempernet.results.optimise import Optimised
+from tempernet.results.optimise import OptimiseResults
 from tempernet.results.sweep import Samples
 from tempernet.store.files import write_atomic
 
@@ -29,7 +29,7 @@ def draw_all(
     results: Samples,
     folder: Path,
     images: tuple[np.ndarray, np.ndarray] | None = None,
-    optimised: Mapping[str, Optimised] | None = None,
+    optimised: Mapping[str, OptimiseResults] | None = None,
 ) -> list[Path]:
     """Draw every figure that the run has something for into the folder; returns the files.
 

@@ -29,13 +29,13 @@ from tempernet.report.figures.sheet import (
     sheet,
     sheet_of,
 )
-from tempernet.results.optimise import Optimised
+from tempernet.results.optimise import OptimiseResults
 from tempernet.results.sweep import Samples
 
 
 @print_style()
 def loss_figure(
-    runs: Sequence[Samples], optimised: Mapping[str, Optimised] | None = None
+    runs: Sequence[Samples], optimised: Mapping[str, OptimiseResults] | None = None
 ) -> Figure:
     """Figs. 3 and 4: train and test loss per example against T for one or more runs, with one
     standard error.
@@ -202,7 +202,7 @@ def _face(run: Samples, style: Look) -> str:
 def _draw_optimised(
     axes: Axes,
     labels: Sequence[str],
-    optimised: Mapping[str, Optimised],
+    optimised: Mapping[str, OptimiseResults],
     name: str,
     marks: dict[str, Artist],
 ) -> list[np.ndarray | float]:

@@ -111,13 +111,14 @@ def make_results(
     return Samples(
         path=path,
         settings=config.resolve(
+            config.SweepSettings,
             assignments=[
                 f"protocol={protocol}",
                 f"prior.kind={prior}",
                 f"prior.factor={config.PRIOR_FACTORS[network]}",
                 f"data.n_train={n_train}",
                 f"network.name={network}",
-            ]
+            ],
         ),
         provenance=provenance,
         series=series,
@@ -185,7 +186,6 @@ def make_optimised(
     and losses.
     """
     given = {
-        "task": "optimise",
         "protocol": protocol,
         "network": {"name": network},
         "prior": {"factor": config.PRIOR_FACTORS[network]},
@@ -210,7 +210,13 @@ def make_optimised(
         "reached": np.full(len(others), energy == 0),
     }
     provenance = {"data": {"name": "mnist16", "n_train": n_train}, "uninformed_loss": np.log(10)}
-    return OptimiseResults(Path("optimised"), config.settings_from(given), provenance, starts, kept)
+    return OptimiseResults(
+        Path("optimised"),
+        config.settings_from(given, config.OptimiseSettings),
+        provenance,
+        starts,
+        kept,
+    )
 
 
 def make_evidence(
@@ -227,10 +233,9 @@ def make_evidence(
     given = {
         "network": {"name": network},
         "data": {"n_train": n_train},
-        "task": "evidence",
         "protocol": protocol,
     }
-    settings = config.settings_from(given)
+    settings = config.settings_from(given, config.EvidenceSettings)
     rungs = temperature_path([1.0, np.inf])
     if protocol == "paper":
         rungs = bridge_path([0.0, 1.0], NO_CENTRE)

@@ -113,7 +113,7 @@ def test_every_figure_is_written(
     name: str, tmp_path: Path, images: tuple[np.ndarray, np.ndarray]
 ) -> None:
     run = case(name)
-    written = figures.draw_all(run, tmp_path / "figures", images)
+    written = figures.draw_all(figures.sweep_figures(run, images), tmp_path / "figures")
     names = [
         "fig1-images",
         *(one for one in NAMES if one != "ensemble" or "ensemble_loss" in run.summary),
@@ -254,7 +254,7 @@ def make_optimised(test_loss: float, train_loss: float) -> OptimiseResults:
         "train_loss": losses,
         "energy": 500 * losses,
     }
-    return OptimiseResults(Path("optimised"), config.resolve("optimise"), {}, {}, kept)
+    return OptimiseResults(Path("optimised"), config.OptimiseSettings(), {}, {}, kept)
 
 
 def test_a_best_temperature_that_has_not_equilibrated_is_a_hollow_star() -> None:

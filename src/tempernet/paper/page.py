@@ -12,6 +12,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tempernet.kinds import KINDS
 from tempernet.paper.claims import VERDICTS, Claim, Runs
 from tempernet.paper.figures import Drawn, Images, draw
 from tempernet.store import files
@@ -77,8 +78,7 @@ def write_page(
 
 def headline(run: Any) -> str:
     """What a run says of itself in a line."""
-    found = run.headline if hasattr(run, "kept") else run.verdict.headline
-    return "; ".join([f"{run.title}: {found}", *getattr(run, "disagreements", [])])
+    return f"{run.title}: {KINDS[run.settings.kind].parts.headline(run)}"
 
 
 def counted(claims: Sequence[Claim]) -> str:

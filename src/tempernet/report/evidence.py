@@ -14,7 +14,12 @@ from tempernet.results.comparison import Comparison
 from tempernet.results.evidence import EvidenceResults, rung_rows
 
 
-def show_evidence(results: EvidenceResults, written: list[Path]) -> None:
+def headline(results: EvidenceResults) -> str:
+    """What came out, in a line."""
+    return "; ".join([results.verdict.headline, *results.disagreements])
+
+
+def show(results: EvidenceResults, written: list[Path]) -> None:
     """The estimators side by side, the evidence, and whether to believe it, on standard output."""
     copies, rounds = results.recorded.samples.phi.shape[:2]
     length = f"{results.method} path, {copies} copies, {rounds} rounds"
@@ -30,10 +35,11 @@ def statements(results: EvidenceResults) -> list[str]:
         f"log integral over the prior's support: {with_error(headline.value, headline.error)}",
         f"log prior volume:                      {results.log_volume:.3f}",
         f"log evidence:                          {with_error(mean, error)} ({results.headline})",
-        f"drift between the halves: {results.drift:+.1f} errors; least overlap {results.overlap.min():.2f}, "
-        f"least swaps {_least(results):.0%}, {results.recorded.round_trips} round trips",
-        f"communication barrier {barrier.total:.1f} asks for about {barrier.rungs_wanted} rungs, there are "
-        f"{results.rungs.num_rungs}",
+        f"drift between the halves: {results.drift:+.1f} errors; "
+        f"lowest overlap {results.overlap.min():.2f}, lowest swap rate {_lowest(results):.0%}, "
+        f"{results.recorded.round_trips} round trips",
+        f"barrier {barrier.total:.1f}: about {barrier.rungs_wanted} rungs recommended, "
+        f"{results.rungs.num_rungs} used",
         f"verdict: {results.verdict.headline}",
         *grouped_reasons(results.verdict, results.rungs.values, results.rungs.parameter),
     ]
@@ -96,7 +102,7 @@ def _table(*headings: str) -> Table:
     return made
 
 
-def _least(results: EvidenceResults) -> float:
+def _lowest(results: EvidenceResults) -> float:
     return float(results.recorded.swap_rate.min())
 
 
@@ -105,7 +111,7 @@ def document(results: EvidenceResults) -> dict[str, Any]:
     mean, error = results.log_evidence
     headline = results.log_integrals[results.headline]
     return {
-        "task": "evidence",
+        "kind": results.settings.kind,
         "method": results.method,
         "protocol": results.settings.protocol,
         "network": results.settings.network.name,
@@ -137,7 +143,7 @@ def document(results: EvidenceResults) -> dict[str, Any]:
 def comparison_document(found: Comparison) -> dict[str, Any]:
     """What `compare --json` says."""
     return {
-        "task": "compare",
+        "kind": "comparison",
         "data": found.models[0].provenance["data"],
         "models": [
             {

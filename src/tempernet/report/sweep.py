@@ -14,12 +14,18 @@ from tempernet.report.terminal import grouped_reasons, show_report
 from tempernet.results.sweep import Samples, at_rung, nearest, transition
 
 
+def headline(results: Samples) -> str:
+    """What came out, in a line."""
+    return results.verdict.headline
+
+
 def document(results: Samples) -> dict[str, Any]:
     """What `results.json` and `--json` say."""
     summary = results.summary
     best = results.best
     names = [str(name) for name in summary.data_vars if summary[name].dims == ("temperature",)]
     return {
+        "kind": results.settings.kind,
         "protocol": results.settings.protocol,
         "network": results.settings.network.name,
         "data": results.provenance["data"],
@@ -114,7 +120,8 @@ def statements(results: Samples) -> list[str]:
         lines.append(f"  test loss at the best T: {_held_out(results, best.rung)}")
     else:
         lines.append(
-            "best temperature: not chosen, there is no validation set (data.n_validation) or no score yet"
+            "best temperature: not chosen, there is no validation set (data.n_validation) "
+            "or no score yet"
         )
     lines.append(
         f"  at T = 1 (nearest):      {_held_out(results, nearest(results.temperatures, 1.0))}"
@@ -124,13 +131,13 @@ def statements(results: Samples) -> list[str]:
     peak = transition(results)
     height = with_error(peak["heat_capacity"], peak["heat_capacity_error"])
     lines.append(
-        f"heat capacity peaks at T = {peak['temperature']:.3g} with {height}; energies there have bimodality "
-        f"{peak['bimodality']:.2f} (1/3 normal, 5/9 flat, 1 two peaks)"
+        f"heat capacity peaks at T = {peak['temperature']:.3g} with {height}; energies there have "
+        f"bimodality {peak['bimodality']:.2f} (1/3 normal, 5/9 flat, 1 two peaks)"
     )
     barrier = results.barrier
     lines.append(
-        f"communication barrier {barrier.total:.1f} asks for about {barrier.rungs_wanted} rungs, there are "
-        f"{len(results.temperatures)}; {results.round_trips} round trips{_forgetting(results)}"
+        f"barrier {barrier.total:.1f}: about {barrier.rungs_wanted} temperatures recommended, "
+        f"{len(results.temperatures)} used; {results.round_trips} round trips{_memory(results)}"
     )
     lines.append(f"verdict: {results.verdict.headline}")
     lines += grouped_reasons(results.verdict, results.temperatures)
@@ -138,19 +145,18 @@ def statements(results: Samples) -> list[str]:
     return lines
 
 
-def _forgetting(results: Samples) -> str:
-    """How often replicas have forgotten what they were and how well where, where that can be told
-    of all rungs.
+def _memory(results: Samples) -> str:
+    """How long the run is in autocorrelation times, and how many replicas have not crossed a pair.
+
+    Empty where that cannot be told of all temperatures.
     """
-    least, kept = (
-        float(np.min(results.summary.forgotten.values)),
-        results.summary.side_kept.values[:-1],
-    )
+    least = float(np.min(results.summary.forgotten.values))
+    kept = results.summary.side_kept.values[:-1]
     if math.isnan(least) or not len(kept) or np.isnan(kept).any():
         return ""
     return (
-        f"; replicas have forgotten what they were at least {least:.1f} times, and half a run later remember at most "
-        f"{kept.max():.0%} of their side of a pair of rungs"
+        f"; the run spans at least {least:.1f} autocorrelation times of the weights, "
+        f"and at most {kept.max():.0%} of replicas have not crossed a pair in half of it"
     )
 
 
@@ -170,7 +176,8 @@ def _held_out(results: Samples, rung: int) -> str:
     examples = (
         results.provenance["data"]["n_test"] if full else len(results.provenance["scored_labels"])
     )
-    text = f"{loss}, accuracy {accuracy} on {examples} test examples at T = {results.temperatures[rung]:.4g}"
+    where = f"{examples} test examples at T = {results.temperatures[rung]:.4g}"
+    text = f"{loss}, accuracy {accuracy} on {where}"
     if "ensemble_loss" in summary:
         text += f"; as an ensemble {float(summary.ensemble_loss.values[rung]):.4g}"
     return text

@@ -1,12 +1,12 @@
-"""What a person sees: progress as a bar or as plain lines, the table of temperatures, the verdict."""
+"""What a person sees: progress as a bar or as plain lines, tables, lines, the verdict."""
 
 from __future__ import annotations
 
 import math
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -15,6 +15,7 @@ from rich.table import Table
 
 from tempernet.diagnostics.verdict import Verdict
 from tempernet.report.formatting import duration
+from tempernet.results.run import Results
 from tempernet.tasks.base import Progress as Told
 
 LINE_SECONDS = 10.0
@@ -100,7 +101,7 @@ def _details(told: Told) -> str:
 
 
 def show_report(
-    results: Any, length: str, numbers: Table, lines: list[str], written: list[Path]
+    results: Results, length: str, numbers: Table, lines: list[str], written: list[Path]
 ) -> None:
     """The title of a run, how much it has done, a table, what it says, and where everything is."""
     console = console_for_output()
@@ -146,6 +147,14 @@ def _about(reason: str) -> str:
     return f"{kind.split()[0]} of the {what}" if of and any(c.isdigit() for c in kind) else reason
 
 
+def show_rows(rows: Iterable[tuple[str, object]]) -> None:
+    """Two columns on standard output."""
+    rows = list(rows)
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:{width}s}  {value}")
+
+
 def show_lines(lines: list[str], written: list[Path]) -> None:
     """Lines on standard output, the first one in bold, and where everything is."""
     console = console_for_output()
@@ -160,10 +169,3 @@ def _say(console: Console, lines: list[str], written: list[Path]) -> None:
         console.print(
             "written: " + " ".join(str(path) for path in written), highlight=False, soft_wrap=True
         )
-
-
-def plan_table(rows: list[tuple[str, Any]]) -> None:
-    """Two columns on standard output."""
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        print(f"{name:{width}s}  {value}")

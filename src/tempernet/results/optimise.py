@@ -76,9 +76,7 @@ class OptimiseResults:
         reached, started = int(self.starts["reached"].sum()), len(self.starts["reached"])
         kept = len(self.kept["number"])
         how = (
-            f"the first {kept} of them kept"
-            if self.all_reached
-            else f"the {kept} of lowest E kept"
+            f"the first {kept} of them kept" if self.all_reached else f"the {kept} of lowest E kept"
         )
         return f"{reached} of {started} starts reached {what}, {how}"
 

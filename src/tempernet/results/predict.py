@@ -99,8 +99,8 @@ def stored(
         )
     temperatures = rows["temperatures"][-1]
     rung = _rung(folder.path, members, temperatures, wanted)
-    structure = jax.tree.structure(template(network))
-    leaves = [rows[f"leaf{i}"][:, :, rung] for i in range(structure.num_leaves)]
+    like, structure = jax.tree.flatten(template(network))
+    leaves = [rows[f"leaf{i}"][:, :, rung] for i in range(len(like))]
     # (rows, copies, ...) as one axis of members.
     flat = [leaf.reshape(-1, *leaf.shape[2:]) for leaf in leaves]
     return Ensemble(jax.tree.unflatten(structure, flat), float(temperatures[rung]))

@@ -42,7 +42,10 @@ def is_run(path: Path) -> bool:
 
 
 def must_be_empty(path: Path) -> None:
-    """Refuse a folder that is not empty, but for what a run leaves that ended before it had begun."""
+    """Refuse a folder that is not empty.
+
+    What a run leaves that ended before it had begun does not count.
+    """
     left = {LOCK, PROVENANCE, *(name + files.TEMPORARY for name in (PROVENANCE, CONFIG, STUDY))}
     try:
         occupied = path.exists() and any(entry.name not in left for entry in path.iterdir())
@@ -174,8 +177,8 @@ class RunFolder:
         earlier state.
         """
         return [
-            f"{self.path / name} is from an earlier state of the run, revision {found} where the newest checkpoint "
-            f"was written beside {revision}"
+            f"{self.path / name} is from an earlier state of the run, revision {found} "
+            f"where the newest checkpoint was written beside {revision}"
             for name, revision in checkpoint.meta.get("revisions", {}).items()
             if (found := self._revision(name)) < revision
         ]

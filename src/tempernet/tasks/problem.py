@@ -11,7 +11,7 @@ import numpy as np
 from tempernet.annealing.annealer import Schedule
 from tempernet.config import AnnealSettings, RunSettings, SamplingSettings, SweepSettings
 from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz
-from tempernet.errors import ConfigError, DataError
+from tempernet.errors import ConfigError, DataError, TempernetError
 from tempernet.kernels import hmc
 from tempernet.model import networks, priors
 from tempernet.model.networks import MLP, network_by_name
@@ -137,6 +137,14 @@ def load_data(settings: RunSettings) -> Dataset:
     n_train = None if indices is not None or wanted.n_train == 0 else wanted.n_train
     held_out = min(wanted.n_validation, _left_over(source, n_train, indices) // 2)
     return source.split(n_train, seed=wanted.seed, indices=indices, n_validation=held_out)
+
+
+def data_still_there(settings: RunSettings) -> Dataset | None:
+    """The data of a run that has ended; None if they cannot be read any more."""
+    try:
+        return load_data(settings)
+    except TempernetError:
+        return None
 
 
 def make_network(settings: RunSettings, data: Dataset) -> MLP:

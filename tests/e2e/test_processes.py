@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 from runs import PROGRAM, assert_same, command, options
 
-from tempernet.results import sweep as results
 from tempernet.config import SweepSettings
+from tempernet.results import sweep as results
 from tempernet.runs.status import current, problems
 from tempernet.store import RunFolder
 from tempernet.store.folder import LOG, is_run

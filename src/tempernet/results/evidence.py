@@ -17,7 +17,13 @@ from typing import Any
 import numpy as np
 import xarray
 
-from tempernet.config import EvidenceSettings, LadderSettings, RunSettings, SamplingSettings, SweepSettings
+from tempernet.config import (
+    EvidenceSettings,
+    LadderSettings,
+    RunSettings,
+    SamplingSettings,
+    SweepSettings,
+)
 from tempernet.diagnostics.flow import Flow, freedom
 from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.diagnostics.thermo import histogram_overlap

@@ -17,11 +17,13 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+import xarray
 from PIL import Image
 from runs import Ended, here
 
 from tempernet import config, mnist16
 from tempernet.data.images import resize
+from tempernet.kinds import KINDS
 from tempernet.model.networks import network_by_name
 from tempernet.results.anneal import load
 from tempernet.store import RunFolder, files
@@ -143,7 +145,7 @@ def test_a_cooling_says_where_it_stopped_and_what_it_went_back_to(annealed: Run)
     found = results(folder)
     assert "16-4-10 on 50 images of own, 4 replicas cooled from T = 20" in done.stdout
     for wanted in (
-        "<- went back to",
+        "<- lowest",
         "chosen network",
         "ensemble of 24",
         "4 optimised networks",
@@ -169,7 +171,7 @@ def test_what_it_went_back_to_has_the_losses_that_it_says(annealed: Run) -> None
     found, opened, problem = (
         results(folder),
         RunFolder(folder),
-        make_problem(RunFolder(folder).settings),
+        make_problem(RunFolder(folder).settings(config.AnnealSettings)),
     )
     chosen = opened.records.load("chosen")
     scored = problem.validation
@@ -276,7 +278,7 @@ def test_an_optimisation_says_what_its_starts_needed(optimised: Run) -> None:
     else:
         best = np.sort(starts["energy"][~starts["reached"]])[: 20 - found["reached"]]
         assert not found["all_reached"] and found["largest_energy"] == pytest.approx(best.max())
-    data = load_data(RunFolder(folder).settings)
+    data = load_data(RunFolder(folder).settings(config.OptimiseSettings))
     losses = [
         loss_of(softmax(member, data.test.x), data.test.y) for member in members_of(folder, 0)
     ]
@@ -353,7 +355,7 @@ def test_a_prediction_is_the_softmax_averaged_by_hand(
     members = members_of(folder, rung, after=4 if task == "sweep" else -1)
     with np.load(new_images) as archive:
         small, y = resize("new", archive["x"], 4), archive["y"]
-    data = load_data(RunFolder(folder).settings)
+    data = load_data(RunFolder(folder).settings(KINDS[task].settings))
     hand = np.mean(
         [softmax(member, (small / 255 - data.mean) / data.std) for member in members], axis=0
     )
@@ -388,13 +390,45 @@ def test_optimisation_is_a_line_in_the_figure_of_a_sweep(
     assert drawn[0] != drawn[1]
 
 
-@pytest.mark.parametrize("task", ["anneal", "optimise"])
+@pytest.mark.parametrize("task", ["evidence", "anneal", "optimise"])
 def test_init_writes_settings_that_are_the_defaults(task: str, tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text(here("init", task).stdout)
-    assert config.resolve(task, file=tmp_path / "my.toml") == config.TASKS[task]()
+    model = KINDS[task].settings
+    assert config.resolve(model, file=tmp_path / "my.toml") == model()
     for preset in config.PRESETS:
-        settings = config.resolve(task, preset=preset)
-        assert settings.data == config.resolve(preset=preset).data
+        settings = config.resolve(model, preset=preset)
+        assert settings.data == config.resolve(config.SweepSettings, preset=preset).data
+
+
+def test_both_are_exported_and_drawn(annealed: Run, optimised: Run, tmp_path: Path) -> None:
+    """Every output names its protocol."""
+    lines = {annealed[0]: len(results(annealed[0])["temperatures"]), optimised[0]: 20}
+    for folder, number in lines.items():
+        assert results(folder)["protocol"] == "default"
+        done = here("export", folder, "--to", "csv", "--out", tmp_path / "t.csv")
+        assert done.returncode == 0, done.stderr
+        with (tmp_path / "t.csv").open() as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) == number and {row["protocol"] for row in rows} == {"default"}
+        with xarray.open_dataset(folder / "results.nc", engine="h5netcdf") as data:
+            assert data.attrs["protocol"] == "default" and "default protocol" in data.attrs["title"]
+    with xarray.open_dataset(annealed[0] / "results.nc", engine="h5netcdf") as data:
+        np.testing.assert_array_equal(data.validation_losses, load(annealed[0]).losses)
+    done = here("plot", optimised[0], "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    with Image.open(tmp_path / "starts.png") as image:
+        assert min(image.size) > 300
+
+
+@pytest.mark.parametrize("kind", ["evidence", "anneal", "optimise"])
+def test_every_kind_plans(kind: str, common: list[str]) -> None:
+    own = {"evidence": ("path.num=4",), "anneal": COOLING, "optimise": STARTS}[kind]
+    given = ["--kind", kind, *common, *options(*own)]
+    plan = json.loads(here("plan", "--json", *given).stdout)
+    assert plan["replicas"] == {"evidence": 8, "anneal": 4, "optimise": 8}[kind]
+    assert plan["seconds"] > 0 and plan["disk"] > 0 and plan["gradients"] > 0
+    said = here("plan", *given).stdout
+    assert "protocol" in said and ("at most" in said) == (kind != "evidence")
 
 
 def nonsense(folder: Path) -> dict[str, tuple[list[str], int, str]]:
@@ -407,7 +441,7 @@ def nonsense(folder: Path) -> dict[str, tuple[list[str], int, str]]:
         x_test=np.eye(4)[:1],
         y_test=[0],
     )
-    (folder / "sweep.toml").write_text('task = "sweep"\n')
+    (folder / "sweep.toml").write_text('kind = "sweep"\n')
     (folder / "empty").mkdir()
     cool, start = (
         ["anneal", "--out", str(folder / "out")],
@@ -531,9 +565,11 @@ def test_runs_of_another_kind_are_refused(
     sweep, cool, starts = (str(run[0]) for run in (swept, annealed, optimised))
     data = ["--data", str(new_images), "--out", str(tmp_path / "p.csv")]
     cases = [
-        (["plot", starts], 5, "not of sweep"),
+        (["plot", starts, starts], 2, "drawn one at a time"),
+        (["plot", sweep, cool], 5, "not of sweep"),
         (["plot", sweep, "--optimised", cool], 5, "not of optimise"),
-        (["export", cool], 5, "not of sweep"),
+        (["plot", cool, "--optimised", starts], 2, "a run of anneal"),
+        (["export", cool, "--to", "xls"], 2, "to netcdf or csv, got --to xls"),
         (["resume", cool, "--rounds", "9"], 2, "unknown setting run.rounds"),
         (["predict", sweep, *data, "--temperature", "77"], 2, "only at T = 0.5, 1.414, 4"),
         (["predict", sweep, *data, "--temperature", "hot"], 2, '"best" or a number'),
@@ -576,7 +612,7 @@ def test_runs_of_another_kind_are_refused(
             5,
             "other settings",
         ),
-        (["anneal", "--out", starts, *common], 5, "other settings"),
+        (["anneal", "--out", starts, *common], 5, "not of anneal"),
     ]
     for arguments, code, part in cases:
         refused(arguments, code, part)

@@ -46,7 +46,7 @@ def go(path: Path, stop_after: int | None = None, kind: str = "adaptive") -> Run
     """Run, or go on with, the sweep at a path; stop after so many temperatures that a population
     cooled to.
     """
-    settings = config.resolve(assignments=[*SMALL, f"ladder.kind={kind}"])
+    settings = config.resolve(config.SweepSettings, assignments=[*SMALL, f"ladder.kind={kind}"])
     folder = RunFolder(path) if (path / "provenance.json").exists() else RunFolder.create(path)
     told: list[Progress] = []
 

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray
-from typer.testing import CliRunner
+from runs import here
 
 from tempernet import config
-from tempernet.cli import app as cli
 from tempernet.errors import ConfigError, Stopped, StoreError
 from tempernet.report.evidence import document as evidence_document
 from tempernet.results import comparison
@@ -57,7 +56,7 @@ KINDS = {
 
 
 def settings_of(kind: str, *more: str) -> config.EvidenceSettings:
-    return config.resolve("evidence", assignments=[*KINDS[kind], *more])
+    return config.resolve(config.EvidenceSettings, assignments=[*KINDS[kind], *more])
 
 
 def go(
@@ -164,10 +163,8 @@ def test_models_are_compared_and_other_data_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="prior odds must be 2 positive numbers"):
         comparison.compare(models, (1.0, -1.0))
     out = tmp_path / "compared"
-    done = CliRunner().invoke(
-        cli.app, ["compare", str(same), str(narrow), "--out", str(out), "--json"]
-    )
-    assert done.exit_code == 0, done.output
+    done = here("compare", same, narrow, "--out", out, "--json")
+    assert done.returncode == 0, done.stderr
     assert [model["network"] for model in json.loads(done.stdout)["models"]] == ["16-3-10"] * 2
     assert (out / "comparison.png").stat().st_size > 5000
 
@@ -183,7 +180,7 @@ def test_a_sweep_that_reaches_the_prior_has_an_evidence(tmp_path: Path) -> None:
             f"ladder.temperatures={temperatures}",
             "dynamics.num_trajectories=1",
         ]
-        settings = config.resolve(assignments=[*given, *ladder])
+        settings = config.resolve(config.SweepSettings, assignments=[*given, *ladder])
         folder = RunFolder.create(path)
         Sweep(settings, make_problem(settings), folder).run()
         folder.unlock()
@@ -203,18 +200,16 @@ def test_an_evidence_is_exported_and_drawn(straight: tuple[str, Path], tmp_path:
     _, path = straight
     rungs = len(evidence_results.load(path).rungs.values)
     for to, name in (("netcdf", "e.nc"), ("csv", "e.csv")):
-        done = CliRunner().invoke(
-            cli.app, ["export", str(path), "--to", to, "--out", str(tmp_path / name)]
-        )
-        assert done.exit_code == 0, done.output
+        done = here("export", path, "--to", to, "--out", tmp_path / name)
+        assert done.returncode == 0, done.stderr
     data = xarray.open_dataset(tmp_path / "e.nc", engine="h5netcdf")
     assert data.energy.dims == ("copy", "round", "rung") and data.sizes["rung"] == rungs
     assert data.attrs["log_evidence"] == pytest.approx(
         evidence_results.load(path).log_evidence.mean
     )
     assert len((tmp_path / "e.csv").read_text().splitlines()) == rungs + 1
-    done = CliRunner().invoke(cli.app, ["plot", str(path), "--out", str(tmp_path)])
-    assert done.exit_code == 0 and (tmp_path / "integrand.png").stat().st_size > 5000
+    done = here("plot", path, "--out", tmp_path)
+    assert done.returncode == 0 and (tmp_path / "integrand.png").stat().st_size > 5000
 
 
 @pytest.mark.parametrize(
@@ -234,11 +229,11 @@ def test_an_evidence_is_exported_and_drawn(straight: tuple[str, Path], tmp_path:
 )
 def test_bad_settings_are_refused(assignment: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        config.resolve("evidence", assignments=[assignment])
+        config.resolve(config.EvidenceSettings, assignments=[assignment])
 
 
 def test_the_papers_protocol_has_the_papers_numbers_and_they_may_be_changed() -> None:
-    said = config.resolve("evidence", protocol="paper")
+    said = config.resolve(config.EvidenceSettings, protocol="paper")
     assert (said.path.num, said.run.burn_in, said.run.rounds) == (102, 100, 100)
     assert (said.bridge.fit_burn_in, said.bridge.fit_rounds, said.bridge.tune_every) == (
         1000,
@@ -246,6 +241,13 @@ def test_the_papers_protocol_has_the_papers_numbers_and_they_may_be_changed() ->
         10,
     )
     assert said.dynamics.walls == "reject" and said.dynamics.num_steps == 100
-    assert config.resolve("evidence", protocol="paper", assignments=["path.num=12"]).path.num == 12
+    assert (
+        config.resolve(
+            config.EvidenceSettings, protocol="paper", assignments=["path.num=12"]
+        ).path.num
+        == 12
+    )
     with pytest.raises(ConfigError, match="contradicts the protocol"):
-        config.resolve("evidence", protocol="paper", assignments=["path.method=temperature"])
+        config.resolve(
+            config.EvidenceSettings, protocol="paper", assignments=["path.method=temperature"]
+        )

@@ -27,6 +27,7 @@ from tempernet.tasks.sweep import Sweep
 from tempernet.tempering.engine import Engine
 
 SETTINGS = config.resolve(
+    config.SweepSettings,
     assignments=[
         "data.size=4",
         "data.n_train=20",
@@ -47,7 +48,7 @@ SETTINGS = config.resolve(
         "run.seed=5",
         # A checkpoint after every round: the more there is to be cut off.
         "output.checkpoint_seconds=1e-9",
-    ]
+    ],
 )
 
 

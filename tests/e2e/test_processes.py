@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 from runs import PROGRAM, assert_same, command, options
 
+from tempernet.config import SweepSettings
 from tempernet.results import sweep as results
 from tempernet.runs.status import current, problems
 from tempernet.store import RunFolder
@@ -432,7 +433,7 @@ def read_once(path: Path) -> None:
 def poll(run: Path, seconds: float) -> None:
     """A writer that makes a checkpoint of every round, and readers, at the same time."""
     folder = RunFolder(run)
-    settings = folder.settings
+    settings = folder.settings(SweepSettings)
     often = settings.output.model_copy(update={"checkpoint_seconds": 1e-9})
     folder.write_settings(settings.model_copy(update={"output": often}))
     writer = Process("resume", run, *FOREVER)

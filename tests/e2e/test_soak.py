@@ -109,6 +109,7 @@ def test_a_checkpoint_costs_little(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     between two.
     """
     settings = config.resolve(
+        config.SweepSettings,
         assignments=[
             "network.name=M3",
             "data.n_train=50",
@@ -124,7 +125,7 @@ def test_a_checkpoint_costs_little(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             "run.seed=1",
             "run.reproducible=true",
             "output.checkpoint_seconds=0.5",
-        ]
+        ],
     )
     spent: list[float] = []
 

@@ -96,7 +96,7 @@ def test_the_folder_holds_what_it_should(finished: Run) -> None:
         "results.nc",
     ):
         assert (folder / name).stat().st_size > 0
-    assert RunFolder(folder).settings.run.seed == 7
+    assert RunFolder(folder).settings(config.SweepSettings).run.seed == 7
     pictures = sorted((folder / "figures").glob("*.png"))
     assert {"fig2-trajectory", "fig3-loss", "swaps"} <= {path.stem for path in pictures}
     for path in pictures:
@@ -246,7 +246,7 @@ def test_every_preset_plans(
         cli.main()
     out, err = capsys.readouterr()
     assert ended.value.code == 0, err
-    settings = config.resolve(preset=name)
+    settings = config.resolve(config.SweepSettings, preset=name)
     assert (
         f"{settings.run.copies * settings.ladder.num} ({settings.run.copies} copies of {settings.ladder.num}"
         in out
@@ -258,7 +258,7 @@ def test_every_preset_plans(
 def test_init_writes_settings_that_are_the_defaults(tmp_path: Path) -> None:
     written = command("init", "sweep")
     (tmp_path / "my.toml").write_text(written.stdout)
-    assert config.resolve(file=tmp_path / "my.toml") == config.SweepSettings()
+    assert config.resolve(config.SweepSettings, file=tmp_path / "my.toml") == config.SweepSettings()
 
 
 def test_own_data(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from test_faults import DAMAGE, Killed, kill_at, kinds, named_by, states_of
 
 from tempernet import config
 from tempernet.errors import Stopped, StoreError
+from tempernet.kinds import KINDS
 from tempernet.paths.path import Path as Rungs
 from tempernet.report import anneal as anneal_report
 from tempernet.report import evidence as evidence_report
@@ -141,7 +142,7 @@ def straight(
     np.savez(path / "own.npz", x_train=x[:100], y_train=y[:100], x_test=x[100:], y_test=y[100:])
     task = TASKS[request.param]
     assignments = [*PROBLEM, *ASSIGNMENTS[request.param], f"data.source={path / 'own.npz'}"]
-    settings = config.resolve(task, assignments=assignments)
+    settings = config.resolve(KINDS[task].settings, assignments=assignments)
     problem = make_problem(settings)
     steps = 0
 

@@ -16,7 +16,7 @@ from tempernet.evidence import Disagreement, LogRatio, PathSamples
 from tempernet.paths.ladders import measure_barrier
 from tempernet.paths.path import bridge_path, temperature_path
 from tempernet.results.evidence import EvidenceResults, headline_of
-from tempernet.results.optimise import Optimised
+from tempernet.results.optimise import OptimiseResults
 from tempernet.results.path_records import NO_CENTRE, RecordedPath
 from tempernet.results.sweep import SweepResults, summarise
 
@@ -112,13 +112,14 @@ def make_results(
     return SweepResults(
         path=path,
         settings=config.resolve(
+            config.SweepSettings,
             assignments=[
                 f"protocol={protocol}",
                 f"prior.kind={prior}",
                 f"prior.factor={config.PRIOR_FACTORS[network]}",
                 f"data.n_train={n_train}",
                 f"network.name={network}",
-            ]
+            ],
         ),
         provenance=provenance,
         series=series,
@@ -181,12 +182,11 @@ def make_optimised(
     test_loss: float = 3.0,
     number: int = 25,
     started: int | None = None,
-) -> Optimised:
+) -> OptimiseResults:
     """An optimisation that never was: all starts alike, but for their widths and a spread of steps
     and losses.
     """
     given = {
-        "task": "optimise",
         "protocol": protocol,
         "network": {"name": network},
         "prior": {"factor": config.PRIOR_FACTORS[network]},
@@ -211,7 +211,13 @@ def make_optimised(
         "reached": np.full(len(others), energy == 0),
     }
     provenance = {"data": {"name": "mnist16", "n_train": n_train}, "uninformed_loss": np.log(10)}
-    return Optimised(Path("optimised"), config.settings_from(given), provenance, starts, kept)
+    return OptimiseResults(
+        Path("optimised"),
+        config.settings_from(given, config.OptimiseSettings),
+        provenance,
+        starts,
+        kept,
+    )
 
 
 def make_evidence(
@@ -228,10 +234,9 @@ def make_evidence(
     given = {
         "network": {"name": network},
         "data": {"n_train": n_train},
-        "task": "evidence",
         "protocol": protocol,
     }
-    settings = config.settings_from(given)
+    settings = config.settings_from(given, config.EvidenceSettings)
     rungs = temperature_path([1.0, np.inf])
     if protocol == "paper":
         rungs = bridge_path([0.0, 1.0], NO_CENTRE)

@@ -13,8 +13,8 @@ from pydantic import ValidationError
 
 from tempernet import config
 from tempernet.config import (
-    PAPER,
     PRESETS,
+    EvidenceSettings,
     SweepSettings,
     differences,
     parse_assignment,
@@ -38,32 +38,32 @@ def flat(settings: SweepSettings) -> dict[str, Any]:
 def test_every_preset_resolves_under_every_protocol(
     preset: str | None, protocol: str, tmp_path: Path
 ) -> None:
-    settings = resolve(preset=preset, protocol=protocol)
+    settings = resolve(SweepSettings, preset=preset, protocol=protocol)
     assert settings.protocol == protocol
     said = flat(settings)
     for table, values in {**(PRESETS[preset][1] if preset else {})}.items():
         for name, value in values.items():
             assert said[f"{table}.{name}"] == value
-    for table, values in (PAPER["sweep"] if protocol == "paper" else {}).items():
+    for table, values in (SweepSettings.paper_fixes if protocol == "paper" else {}).items():
         for name, value in values.items():
             assert said[f"{table}.{name}"] == value
     # As a run writes it, and reads it back.
     path = tmp_path / "config.toml"
     path.write_text(config.to_toml(settings))
-    assert resolve(file=path) == settings
-    assert settings_from(settings.model_dump()) == settings
+    assert resolve(SweepSettings, file=path) == settings
+    assert settings_from(settings.model_dump(), SweepSettings) == settings
 
 
 def test_nothing_said_is_the_defaults() -> None:
-    assert resolve() == SweepSettings() == settings_from({})
+    assert resolve(SweepSettings) == SweepSettings() == settings_from({}, SweepSettings)
 
 
 def test_presets_of_the_paper_are_its_figures_and_table_1() -> None:
-    figure = resolve(preset="paper-d500", protocol="paper")
+    figure = resolve(SweepSettings, preset="paper-d500", protocol="paper")
     assert (figure.network.name, figure.data.n_train, figure.prior.factor) == ("M3", 500, 50.0)
     assert (figure.ladder.low, figure.ladder.high, figure.ladder.num) == (0.01, 100.0, 112)
     assert (figure.dynamics.num_steps, figure.dynamics.num_trajectories) == (100, 10)
-    star = resolve(preset="paper-m3star-d50")
+    star = resolve(SweepSettings, preset="paper-m3star-d50")
     assert (star.network.name, star.data.n_train, star.prior.factor, star.ladder.num) == (
         "M3star",
         50,
@@ -78,6 +78,7 @@ def test_later_settings_win_and_presets_stay_as_they_are(tmp_path: Path) -> None
     path = tmp_path / "mine.toml"
     path.write_text("[run]\nrounds = 11\nburn_in = 12\ncopies = 13\n[ladder]\nnum = 14\n")
     settings = resolve(
+        SweepSettings,
         preset="quick",
         file=path,
         extra={"run": {"burn_in": 22}, "data": {"n_train": 23}},
@@ -92,9 +93,9 @@ def test_later_settings_win_and_presets_stay_as_they_are(tmp_path: Path) -> None
 def test_the_protocol_is_the_last_one_named(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text('protocol = "paper"\n')
-    assert resolve(file=path).protocol == "paper"
-    assert resolve(file=path, assignments=["protocol=default"]).protocol == "default"
-    assert resolve(file=path, protocol="default").dynamics.walls == "reflect"
+    assert resolve(SweepSettings, file=path).protocol == "paper"
+    assert resolve(SweepSettings, file=path, assignments=["protocol=default"]).protocol == "default"
+    assert resolve(SweepSettings, file=path, protocol="default").dynamics.walls == "reflect"
 
 
 def test_settings_are_frozen() -> None:
@@ -109,18 +110,19 @@ def test_odd_values_survive_the_file(tmp_path: Path) -> None:
             "ladder": {"kind": "listed", "temperatures": [1e-9, 0.1, 1 / 3, 1e22, math.inf]},
             "run": {"keep_temperatures": [1], "reproducible": True},
             "prior": {"factor": 1e-300},
-        }
+        },
+        SweepSettings,
     )
     path = tmp_path / "config.toml"
     path.write_text(config.to_toml(settings), encoding="utf-8")
-    assert resolve(file=path) == settings
+    assert resolve(SweepSettings, file=path) == settings
 
 
 def test_the_template_says_nothing_and_with_every_line_uncommented_still_the_defaults(
     tmp_path: Path,
 ) -> None:
-    text = config.template()
-    assert settings_from(tomllib.loads(text)) == SweepSettings()
+    text = config.template(SweepSettings)
+    assert settings_from(tomllib.loads(text), SweepSettings) == SweepSettings()
     uncommented, found = re.subn(r"(?m)^# (?=\w+ = )", "", text)
     # All of them, and the protocol; the task is said.
     assert found == len(flat(SweepSettings())) + 1
@@ -131,13 +133,13 @@ def test_the_template_says_nothing_and_with_every_line_uncommented_still_the_def
     )
     path = tmp_path / "config.toml"
     path.write_text(uncommented)
-    assert resolve(file=path) == SweepSettings()
+    assert resolve(SweepSettings, file=path) == SweepSettings()
 
 
 def test_a_line_of_the_template_can_be_changed_and_shows_what_it_may_be() -> None:
-    text = config.template()
+    text = config.template(SweepSettings)
     changed = text.replace('# exchange = "even-odd"', 'exchange = "none"')
-    assert settings_from(tomllib.loads(changed)).dynamics.exchange == "none"
+    assert settings_from(tomllib.loads(changed), SweepSettings).dynamics.exchange == "none"
     assert '# which neighbours try to swap; one of "even-odd", "random-pairs", "none"\n' in text
 
 
@@ -166,7 +168,7 @@ def test_what_is_unknown_is_refused_with_the_nearest_name(
     given: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
-        settings_from(given)
+        settings_from(given, SweepSettings)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +216,7 @@ def test_what_is_unknown_is_refused_with_the_nearest_name(
 )
 def test_what_is_ill_typed_or_out_of_range_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=f"^{message}"):
-        settings_from(given)
+        settings_from(given, SweepSettings)
 
 
 FLOATS = [key for key, value in flat(SweepSettings()).items() if isinstance(value, float)]
@@ -223,12 +225,13 @@ FLOATS = [key for key, value in flat(SweepSettings()).items() if isinstance(valu
 @pytest.mark.parametrize("key", FLOATS)
 def test_nan_is_refused_everywhere(key: str) -> None:
     with pytest.raises(ConfigError, match=f"^{re.escape(key)}: input should be .*, got nan"):
-        resolve(assignments=[f"{key}=nan"])
+        resolve(SweepSettings, assignments=[f"{key}=nan"])
 
 
 def test_whole_numbers_will_do_for_fractions() -> None:
     settings = resolve(
-        assignments=["prior.factor=5", "dynamics.jitter=0", "ladder.high=7", "prior.std=2"]
+        SweepSettings,
+        assignments=["prior.factor=5", "dynamics.jitter=0", "ladder.high=7", "prior.std=2"],
     )
     assert (settings.prior.factor, settings.dynamics.jitter, settings.ladder.high) == (
         5.0,
@@ -260,19 +263,19 @@ def test_the_paper_cannot_be_contradicted(key: str) -> None:
     with pytest.raises(
         ConfigError, match=rf"^{re.escape(key)} = .* contradicts the protocol 'paper', which has"
     ):
-        resolve(protocol="paper", assignments=[assignment])
-    assert flat(resolve(assignments=[assignment]))[key] == CONTRADICTIONS[key]
+        resolve(SweepSettings, protocol="paper", assignments=[assignment])
+    assert flat(resolve(SweepSettings, assignments=[assignment]))[key] == CONTRADICTIONS[key]
 
 
 def test_every_value_that_the_paper_fixes_is_tried() -> None:
     assert set(CONTRADICTIONS) == {
-        f"{t}.{name}" for t, values in PAPER["sweep"].items() for name in values
+        f"{t}.{name}" for t, values in SweepSettings.paper_fixes.items() for name in values
     }
 
 
 def test_the_paper_may_be_repeated_and_what_it_leaves_open_chosen() -> None:
     said = ["ladder.kind=geometric", "dynamics.jitter=0", "ladder.num=8", "run.copies=2"]
-    settings = resolve(protocol="paper", assignments=said)
+    settings = resolve(SweepSettings, protocol="paper", assignments=said)
     assert (
         settings.ladder.num == 8 and settings.run.copies == 2 and settings.start.minimiser == "alg3"
     )
@@ -321,7 +324,7 @@ def test_assignments_reach_their_settings() -> None:
         "ladder.temperatures=[1, 2.5, inf]",
         "protocol=default",
     ]
-    settings = resolve(assignments=assignments)
+    settings = resolve(SweepSettings, assignments=assignments)
     assert settings.network.name == "1024-10-10" and settings.ladder.temperatures == (
         1.0,
         2.5,
@@ -331,7 +334,7 @@ def test_assignments_reach_their_settings() -> None:
 
 @pytest.mark.parametrize("given", [[1.0], [0.1, 1, 10], [1e-12, 1e12], [1, math.inf]])
 def test_temperatures_may_be_listed(given: list[float]) -> None:
-    settings = settings_from({"ladder": {"kind": "listed", "temperatures": given}})
+    settings = settings_from({"ladder": {"kind": "listed", "temperatures": given}}, SweepSettings)
     assert settings.ladder.temperatures == tuple(given)
 
 
@@ -351,7 +354,7 @@ def test_listed_temperatures_must_be_increasing_and_positive(given: list[float])
     with pytest.raises(
         ConfigError, match=r"ladder\.temperatures must be increasing and positive, got \["
     ):
-        settings_from({"ladder": {"kind": "listed", "temperatures": given}})
+        settings_from({"ladder": {"kind": "listed", "temperatures": given}}, SweepSettings)
 
 
 @pytest.mark.parametrize(
@@ -378,7 +381,7 @@ def test_listed_temperatures_must_be_increasing_and_positive(given: list[float])
 )
 def test_settings_that_do_not_go_together_are_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        settings_from(given)
+        settings_from(given, SweepSettings)
 
 
 def test_an_unknown_preset_is_refused_with_the_nearest() -> None:
@@ -386,29 +389,29 @@ def test_an_unknown_preset_is_refused_with_the_nearest() -> None:
         ConfigError,
         match=r"unknown preset 'quik' \(did you mean quick\?\); there are quick, paper-d50",
     ):
-        resolve(preset="quik")
+        resolve(SweepSettings, preset="quik")
     with pytest.raises(ConfigError, match=r"unknown preset 'zzzzzz'; there are quick"):
-        resolve(preset="zzzzzz")
+        resolve(SweepSettings, preset="zzzzzz")
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read the settings .*absent\.toml: No such file"):
-        resolve(file=tmp_path / "absent.toml")
+        resolve(SweepSettings, file=tmp_path / "absent.toml")
     with pytest.raises(ConfigError, match="Is a directory"):
-        resolve(file=tmp_path)
+        resolve(SweepSettings, file=tmp_path)
     path = tmp_path / "mine.toml"
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(ConfigError, match="it is not text"):
-        resolve(file=path)
+        resolve(SweepSettings, file=path)
     path.write_text("[run]\nrounds == 3\n")
     with pytest.raises(ConfigError, match=r"mine\.toml is not valid TOML: .*line 2"):
-        resolve(file=path)
+        resolve(SweepSettings, file=path)
     path.write_bytes(b"\xef\xbb\xbf[run]\nrounds = 3\n")
-    assert resolve(file=path).run.rounds == 3
+    assert resolve(SweepSettings, file=path).run.rounds == 3
 
 
 def test_differences_are_listed_by_name() -> None:
-    new = resolve(assignments=["run.rounds=7", "ladder.kind=geometric"])
+    new = resolve(SweepSettings, assignments=["run.rounds=7", "ladder.kind=geometric"])
     assert differences(SweepSettings(), new) == [
         "run.rounds: 200 -> 7",
         "ladder.kind: adaptive -> geometric",
@@ -417,11 +420,11 @@ def test_differences_are_listed_by_name() -> None:
 
 
 def test_rungs_below_the_posterior_are_for_paths_by_temperature() -> None:
-    assert config.resolve("evidence", assignments=["path.coldest=0.5"]).path.coldest == 0.5
+    assert config.resolve(EvidenceSettings, assignments=["path.coldest=0.5"]).path.coldest == 0.5
     for wrong in (
         ["path.method=bridge", "path.coldest=0.5"],
         ["path.coldest=1.5"],
         ["path.coldest=0"],
     ):
         with pytest.raises(ConfigError, match="coldest"):
-            config.resolve("evidence", assignments=wrong)
+            config.resolve(EvidenceSettings, assignments=wrong)

@@ -14,20 +14,20 @@ from tempernet.annealing.stopping import follow, least
 from tempernet.diagnostics.statistics import average
 from tempernet.report import figures
 from tempernet.report.anneal import document, statements
-from tempernet.results.anneal import Annealed
+from tempernet.results.anneal import AnnealResults
 
 TEMPERATURES = np.geomspace(10, 0.1, 9)
 
 
-def cooled(validation: np.ndarray, patience: int = 2) -> Annealed:
+def cooled(validation: np.ndarray, patience: int = 2) -> AnnealResults:
     """A cooling with these mean validation losses, four replicas of five draws each."""
     noise = 0.02 * np.random.default_rng(0).normal(size=(len(validation), 4, 5))
     losses = validation[:, None, None] + noise
     course = follow(losses, patience)
     series = np.moveaxis(losses, 0, -1)
-    return Annealed(
+    return AnnealResults(
         path=Path("run"),
-        settings=config.resolve("anneal"),
+        settings=config.AnnealSettings(),
         provenance={
             "data": {"name": "mnist16", "n_train": 500, "n_test": 100},
             "uninformed_loss": np.log(10),
@@ -106,8 +106,7 @@ def test_the_same_is_told_in_words_and_in_json() -> None:
     finished = replace(RISING, test=TEST)
     lines = statements(finished)
     assert (
-        next(line for line in lines if "<- went back to" in line).split()[0]
-        == f"{TEMPERATURES[3]:.4g}"
+        next(line for line in lines if "<- lowest" in line).split()[0] == f"{TEMPERATURES[3]:.4g}"
     )
     assert any("3 optimised networks, 2 of them with E = 0: loss 5.0(6)" in line for line in lines)
     said = document(finished)

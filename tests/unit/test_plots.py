@@ -26,7 +26,7 @@ from tempernet.report.figures.axis import HOLLOW, fit_y, log_ticks, number, temp
 from tempernet.report.figures.files import DPI
 from tempernet.report.figures.trajectory import energies_per_example
 from tempernet.report.sentences import headline
-from tempernet.results.optimise import SCORED, Optimised
+from tempernet.results.optimise import SCORED, OptimiseResults
 from tempernet.results.sweep import SweepResults
 
 NAMES = (
@@ -114,7 +114,7 @@ def test_every_figure_is_written(
     name: str, tmp_path: Path, images: tuple[np.ndarray, np.ndarray]
 ) -> None:
     run = case(name)
-    written = figures.draw_all(run, tmp_path / "figures", images)
+    written = figures.draw_all(figures.sweep_figures(run, images), tmp_path / "figures")
     names = [
         "fig1-images",
         *(one for one in NAMES if one != "ensemble" or "ensemble_loss" in run.summary),
@@ -246,7 +246,7 @@ def test_dollars_in_names_are_no_formulas() -> None:
     figures.steps_figure(odd).draw_without_rendering()
 
 
-def make_optimised(test_loss: float, train_loss: float) -> Optimised:
+def make_optimised(test_loss: float, train_loss: float) -> OptimiseResults:
     """Three optimised networks with these mean losses."""
     kept = {name: np.ones(3) for name in SCORED}
     losses = np.full(3, train_loss)
@@ -255,7 +255,7 @@ def make_optimised(test_loss: float, train_loss: float) -> Optimised:
         "train_loss": losses,
         "energy": 500 * losses,
     }
-    return Optimised(Path("optimised"), config.resolve("optimise"), {}, {}, kept)
+    return OptimiseResults(Path("optimised"), config.OptimiseSettings(), {}, {}, kept)
 
 
 def test_a_best_temperature_that_has_not_equilibrated_is_a_hollow_star() -> None:

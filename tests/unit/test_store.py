@@ -340,7 +340,7 @@ def test_a_file_of_another_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=rf"status\.json {message}"):
         one.read_json(STATUS)
     with pytest.raises(StoreError, match=rf"config\.toml {message}"):
-        _ = one.settings
+        one.settings(SweepSettings)
     with pytest.raises(StoreError, match=rf"manifest\.json {message}"):
         _ = one.records
     found, complaints = one.checkpoints.latest()
@@ -356,7 +356,10 @@ def test_a_run_from_before_there_were_ids_is_read_and_goes_on(tmp_path: Path) ->
     folder.checkpoints.save({"x": np.zeros(1)}, {"round": 1})
     found, complaints = RunFolder(tmp_path).checkpoints.latest()
     assert found is not None and complaints == [] and RunFolder(tmp_path).outdated(found) == []
-    assert RunFolder(tmp_path).settings == SweepSettings() and RunFolder(tmp_path).run is None
+    assert (
+        RunFolder(tmp_path).settings(SweepSettings) == SweepSettings()
+        and RunFolder(tmp_path).run is None
+    )
 
 
 def test_an_older_checkpoint_under_a_newer_name_is_passed_over(tmp_path: Path) -> None:
@@ -967,11 +970,11 @@ def test_settings_that_were_changed_are_refused(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "run")
     settings = SweepSettings.model_validate({"run": {"seed": 3}})
     folder.write_settings(settings)
-    assert folder.settings == settings
+    assert folder.settings(SweepSettings) == settings
     path = folder.path / CONFIG
     path.write_text(path.read_text().replace("seed = 3", "seed = 4"))
     with pytest.raises(StoreError, match="was changed"):
-        _ = folder.settings
+        folder.settings(SweepSettings)
     folder.unlock()
 
 

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from tempernet.config import SweepSettings
 from tempernet.errors import ConfigError, StoreError
 from tempernet.paper.claims.claim import faithful
 from tempernet.paper.scales import SCALES
@@ -24,7 +25,7 @@ def test_every_scale_has_the_same_steps(scale: str) -> None:
     for step in steps:
         assert step.name.endswith(f"-{step.settings.protocol}")
         assert step.settings.run.seed >= 0
-        if step.settings.task == "sweep":
+        if isinstance(step.settings, SweepSettings):
             assert step.settings.run.copies >= 2, "one copy has no error"
 
 
@@ -46,7 +47,7 @@ def test_larger_scales_have_the_papers_networks_priors_and_data(scale: str) -> N
 
 def test_the_scale_of_the_paper_is_table_1() -> None:
     for step in steps_of("paper"):
-        if step.settings.task != "sweep":
+        if not isinstance(step.settings, SweepSettings):
             continue
         ladder, dynamics = step.settings.ladder, step.settings.dynamics
         star = step.settings.network.name == "M3star"

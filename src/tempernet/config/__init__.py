@@ -6,42 +6,31 @@ refused with the nearest valid name. A protocol names how the sampling is done: 
 that a result called `paper` is one.
 """
 
-from tempernet.config.presets import PAPER, PAPER_NUMBERS, PRESETS, PRIOR_FACTORS
+from tempernet.config.anneal import AnnealSettings
+from tempernet.config.evidence import EvidenceSettings
+from tempernet.config.optimise import OptimiseSettings
+from tempernet.config.presets import PRESETS, PRIOR_FACTORS
 from tempernet.config.resolving import (
     did_you_mean,
     differences,
-    parse_assignment,
     preset_settings,
-    read_toml,
     resolve,
     settings_from,
-    template,
-    to_toml,
 )
-from tempernet.config.tables import (
-    TASKS,
-    AnnealSettings,
-    EvidenceSettings,
-    LadderSettings,
-    OptimiseSettings,
-    RunSettings,
-    SamplingSettings,
-    SweepSettings,
-)
+from tempernet.config.settings import LadderSettings, RunSettings, SamplingSettings
+from tempernet.config.sweep import SweepSettings
+from tempernet.config.toml import parse_assignment, read_toml, template, to_toml
 
 __all__ = [
-    "PAPER",
-    "PAPER_NUMBERS",
     "PRESETS",
     "PRIOR_FACTORS",
-    "TASKS",
     "AnnealSettings",
     "EvidenceSettings",
     "LadderSettings",
     "OptimiseSettings",
+    "RunSettings",
     "SamplingSettings",
     "SweepSettings",
-    "RunSettings",
     "did_you_mean",
     "differences",
     "parse_assignment",

@@ -12,9 +12,9 @@ from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tempernet.kinds import KINDS
 from tempernet.paper.claims import VERDICTS, Claim, Runs
 from tempernet.paper.figures import Drawn, Images, draw
-from tempernet.report import sentences
 from tempernet.store import files
 
 MARKDOWN, HTML, CLAIMS, FIGURES = "report.md", "report.html", "claims.json", "figures"
@@ -78,11 +78,7 @@ def write_page(
 
 def headline(run: Any) -> str:
     """What a run says of itself in a line."""
-    if hasattr(run, "kept"):
-        return f"{run.title}: {run.headline}"
-    found = sentences.headline(run.verdict, run.parameter)
-    apart = [sentences.disagreement(each) for each in getattr(run, "disagreements", ())]
-    return "; ".join([f"{run.title}: {found}", *apart])
+    return f"{run.title}: {KINDS[run.settings.kind].parts.headline(run)}"
 
 
 def counted(claims: Sequence[Claim]) -> str:

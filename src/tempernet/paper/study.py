@@ -19,11 +19,18 @@ import jax
 from jax.experimental.compilation_cache import compilation_cache
 
 from tempernet import config
-from tempernet.config import did_you_mean
+from tempernet.config import (
+    EvidenceSettings,
+    OptimiseSettings,
+    RunSettings,
+    SweepSettings,
+    did_you_mean,
+)
 from tempernet.devices.tiles import processor
 from tempernet.errors import ConfigError, StoreError
+from tempernet.kinds import kind_of
 from tempernet.paper import scales
-from tempernet.runs.status import load, problems
+from tempernet.runs.status import problems
 from tempernet.store import RunFolder, files
 from tempernet.store.folder import RESULTS, STUDY, is_run, must_be_empty
 
@@ -45,8 +52,8 @@ class Step:
     """Of its folder."""
     parts: tuple[str, ...]
     """What of the paper it is for."""
-    settings: Any
-    """Of the kind that its task has."""
+    settings: RunSettings
+    """Of the kind of run that it is."""
 
 
 @dataclass(frozen=True)
@@ -139,15 +146,19 @@ class Study:
             for text in problems(self.folder(step))
         ]
 
-    def settings(self, step: Step) -> Any:
+    def settings(self, step: Step) -> RunSettings:
         """Those of the run that is there, which may have been made longer; else the study's own."""
         folder = self.folder(step)
-        return RunFolder.open(folder).settings if is_run(folder) else step.settings
+        return (
+            RunFolder.open(folder).settings(type(step.settings))
+            if is_run(folder)
+            else step.settings
+        )
 
     def results(self) -> dict[str, Any]:
         """What every finished step found, by its name."""
         return {
-            step.name: load(self.folder(step), step.settings.task)
+            step.name: kind_of(self.folder(step)).parts.load(self.folder(step))
             for step in self.steps
             if self.finished(step)
         }
@@ -196,7 +207,7 @@ def steps_of(scale: str) -> tuple[Step, ...]:
         _step(
             "widths",
             f"widths-{network.lower()}",
-            "optimise",
+            OptimiseSettings,
             scale,
             network,
             500,
@@ -210,7 +221,7 @@ def steps_of(scale: str) -> tuple[Step, ...]:
         _step(
             "optimise fig3",
             f"optimise-m3-d{n}",
-            "optimise",
+            OptimiseSettings,
             scale,
             "M3",
             n,
@@ -224,7 +235,7 @@ def steps_of(scale: str) -> tuple[Step, ...]:
         _step(
             "evidence",
             f"evidence-{network.lower()}",
-            "evidence",
+            EvidenceSettings,
             scale,
             network,
             500,
@@ -260,35 +271,35 @@ def checked(only: Iterable[str], steps: Iterable[Step]) -> tuple[str, ...]:
 def _sweep(scale: str, network: str, n: int, protocol: str) -> Step:
     """A run of Table 1, with its range of temperatures."""
     parts = "fig4" if network == "M3star" else "fig1 fig2 fig3" if n == 500 else "fig3"
-    ladder = config.PRESETS[f"paper-{'m3star-' if network == 'M3star' else ''}d{n}"][1]["ladder"]
+    ladder = config.PRESETS[f"paper-{'m3star-' if network == 'M3star' else ''}d{n}"].tables[
+        "ladder"
+    ]
     given = scales.SWEEP[scale][protocol][network, n]
     ends = {name: ladder[name] for name in ("low", "high")}
     given = given | {"ladder": ends | given["ladder"]}
     if scale == "smoke":
         given = given | {"start": {"max_gradients": 50}}
-    return _step(parts, f"{network.lower()}-d{n}", "sweep", scale, network, n, protocol, given)
+    return _step(
+        parts, f"{network.lower()}-d{n}", SweepSettings, scale, network, n, protocol, given
+    )
 
 
 def _step(
     parts: str,
     stem: str,
-    task: str,
+    model: type[RunSettings],
     scale: str,
     network: str,
     n: int,
     protocol: str,
     given: Mapping[str, Any],
 ) -> Step:
-    tables = (
-        scales.subject(scale, network, n)
-        | scales.common(scale)
-        | {"task": task, "protocol": protocol}
-    )
+    tables = scales.subject(scale, network, n) | scales.common(scale) | {"protocol": protocol}
     run = tables["run"] | given.get("run", {})
     return Step(
         f"{stem}-{protocol}",
         tuple(parts.split()),
-        config.settings_from({**tables, **given, "run": run}),
+        config.settings_from({**tables, **given, "run": run}, model),
     )
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from tempernet.report.formatting import with_error
-from tempernet.results.anneal import Annealed, held_out_scores
+from tempernet.report.terminal import show_lines
+from tempernet.results.anneal import AnnealResults, held_out_scores
 
 
-def document(found: Annealed) -> dict[str, Any]:
+def headline(found: AnnealResults) -> str:
+    """What came out, in a line."""
+    return found.headline
+
+
+def document(found: AnnealResults) -> dict[str, Any]:
     """What `results.json` and `--json` say."""
     step, replica, draw = found.chosen
-    per_temperature = {
-        "train_loss": found.train_loss,
-        "validation_loss": found.validation_loss,
-        "validation_accuracy": found.validation_accuracy,
-    }
     return {
-        "task": "anneal",
+        "kind": found.settings.kind,
+        "protocol": found.settings.protocol,
         "network": found.settings.network.name,
         "data": found.provenance["data"],
         "finished": found.finished,
@@ -34,35 +37,30 @@ def document(found: Annealed) -> dict[str, Any]:
         "test": held_out_scores(found),
         "uninformed_loss": found.provenance["uninformed_loss"],
         "temperatures": [
-            {
-                "temperature": temperature,
-                "time_step": found.time_steps[k],
-                "acceptance": found.acceptance[k],
-                **{name: value.mean[k] for name, value in per_temperature.items()},
-                **{f"{name}_error": value.error[k] for name, value in per_temperature.items()},
-            }
+            {"temperature": temperature, **{name: x[k] for name, x in found.curves.items()}}
             for k, temperature in enumerate(found.temperatures)
         ],
     }
 
 
-def statements(found: Annealed) -> list[str]:
-    """What the cooling says: a line a temperature, where it stopped, and the scores on the test
-    set.
-    """
-    lines = [
-        found.title,
-        f"{'T':>8s}  {'train loss':>12s}  {'validation':>12s}  {'accuracy':>12s}  {'dt':>8s}  accept",
-    ]
+def show(found: AnnealResults, written: list[Path]) -> None:
+    """The same on standard output, and where everything is."""
+    show_lines(statements(found), written)
+
+
+def statements(found: AnnealResults) -> list[str]:
+    """A line a temperature, where the cooling stopped, and the scores on the test set."""
+    headings = ("train loss", "validation", "accuracy")
+    names = "  ".join(f"{heading:>12s}" for heading in headings)
+    lines = [found.title, f"{'T':>8s}  {names}  {'dt':>8s}  accept"]
     for k, temperature in enumerate(found.temperatures):
         pairs = (found.train_loss, found.validation_loss, found.validation_accuracy)
         numbers = "  ".join(
             f"{with_error(float(p.mean[k]), float(p.error[k])):>12s}" for p in pairs
         )
-        mark = "  <- went back to" if k == found.best else ""
-        lines.append(
-            f"{temperature:8.4g}  {numbers}  {found.time_steps[k]:8.2g}  {found.acceptance[k]:6.2f}{mark}"
-        )
+        mark = "  <- lowest" if k == found.best else ""
+        steps = f"{found.time_steps[k]:8.2g}  {found.acceptance[k]:6.2f}"
+        lines.append(f"{temperature:8.4g}  {numbers}  {steps}{mark}")
     lines.append(found.headline)
     scores = held_out_scores(found)
     if not scores:
@@ -80,7 +78,8 @@ def statements(found: Annealed) -> list[str]:
         f"  ensemble of {ensemble['members']} {at_best}: loss {ensemble['loss']:.4g}, "
         f"accuracy {ensemble['accuracy']:.4f}, calibration error {ensemble['calibration']:.3f}",
         f"  its members alone: {_pair(single)}",
-        f"  {optimised['networks']} optimised networks, {optimised['reached']} of them with E = 0: {_pair(optimised)}",
+        f"  {optimised['networks']} optimised networks, {optimised['reached']} of them with E = 0: "
+        f"{_pair(optimised)}",
         f"  uninformed classifier: loss {found.provenance['uninformed_loss']:.4g}",
     ]
 

@@ -15,7 +15,13 @@ from tempernet.results.comparison import Comparison
 from tempernet.results.evidence import EvidenceResults, rung_rows
 
 
-def show_evidence(results: EvidenceResults, written: list[Path]) -> None:
+def headline(results: EvidenceResults) -> str:
+    """What came out, in a line."""
+    found = [sentences.disagreement(each) for each in results.disagreements]
+    return "; ".join([sentences.headline(results.verdict, results.parameter), *found])
+
+
+def show(results: EvidenceResults, written: list[Path]) -> None:
     """The estimators side by side, the evidence, and whether to believe it, on standard output."""
     copies, rounds = results.recorded.samples.phi.shape[:2]
     length = f"{results.method} path, {copies} copies, {rounds} rounds"
@@ -31,7 +37,7 @@ def statements(results: EvidenceResults) -> list[str]:
         f"log prior volume:                      {results.log_volume:.3f}",
         f"log evidence:                          {with_error(mean, error)} ({results.headline})",
         f"drift between the halves: {results.drift:+.1f} errors; "
-        f"least overlap {results.overlap.min():.2f}, least swaps {_least(results):.0%}, "
+        f"lowest overlap {results.overlap.min():.2f}, lowest swap rate {_lowest(results):.0%}, "
         f"{results.recorded.round_trips} round trips",
         sentences.barrier(results.barrier, results.rungs.num_rungs, results.parameter),
         *sentences.statements(results.verdict, results.rungs.values, results.parameter),
@@ -93,7 +99,7 @@ def _table(*headings: str) -> Table:
     return made
 
 
-def _least(results: EvidenceResults) -> float:
+def _lowest(results: EvidenceResults) -> float:
     return float(results.recorded.swap_rate.min())
 
 
@@ -102,7 +108,7 @@ def document(results: EvidenceResults) -> dict[str, Any]:
     mean, error = results.log_evidence
     headline = results.log_integrals[results.headline]
     return {
-        "task": "evidence",
+        "kind": results.settings.kind,
         "method": results.method,
         "protocol": results.settings.protocol,
         "network": results.settings.network.name,
@@ -133,7 +139,7 @@ def document(results: EvidenceResults) -> dict[str, Any]:
 def comparison_document(found: Comparison) -> dict[str, Any]:
     """What `compare --json` says."""
     return {
-        "task": "compare",
+        "kind": "comparison",
         "data": found.models[0].provenance["data"],
         "models": [
             {

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from tempernet.optimise.pool import STEPS_SHOWN
 from tempernet.report.formatting import with_error
-from tempernet.results.optimise import SCORED, Optimised
+from tempernet.report.terminal import show_lines
+from tempernet.results.optimise import SCORED, OptimiseResults
 
 
-def document(found: Optimised) -> dict[str, Any]:
+def headline(found: OptimiseResults) -> str:
+    """What came out, in a line."""
+    return found.headline
+
+
+def document(found: OptimiseResults) -> dict[str, Any]:
     """What `results.json` and `--json` say."""
     gradients = found.gradients
     return {
-        "task": "optimise",
+        "kind": found.settings.kind,
+        "protocol": found.settings.protocol,
         "network": found.settings.network.name,
         "data": found.provenance["data"],
         "minimiser": found.settings.optimise.minimiser,
@@ -34,7 +42,12 @@ def document(found: Optimised) -> dict[str, Any]:
     }
 
 
-def statements(found: Optimised) -> list[str]:
+def show(found: OptimiseResults, written: list[Path]) -> None:
+    """The same on standard output, and where everything is."""
+    show_lines(statements(found), written)
+
+
+def statements(found: OptimiseResults) -> list[str]:
     """What the optimisation says, in a few lines."""
     lines = [found.title, found.headline]
     lines.append(
@@ -44,8 +57,8 @@ def statements(found: Optimised) -> list[str]:
     if gradients is not None:
         least, lower, median, upper, most = gradients
         lines.append(
-            f"gradients to get there: median {median:.0f}, half of them {lower:.0f} to {upper:.0f}, all {least:.0f} to "
-            f"{most:.0f}"
+            f"gradients to get there: median {median:.0f}, "
+            f"half of them {lower:.0f} to {upper:.0f}, all {least:.0f} to {most:.0f}"
         )
     names = ("train loss", "train accuracy", "test loss", "test accuracy", "max |w| sqrt(k)")
     for name, value in zip(names, found.spreads.values(), strict=True):
@@ -54,7 +67,8 @@ def statements(found: Optimised) -> list[str]:
     prior = found.settings.prior
     if prior.kind == "box":
         inside, kept = int(found.kept["in_prior"].sum()), len(found.kept["in_prior"])
-        largest += f"; {inside} of {kept} lie in the prior's box, of half-width {prior.factor:g} in this unit"
+        box = f"the prior's box, of half-width {prior.factor:g} in this unit"
+        largest += f"; {inside} of {kept} lie in {box}"
     lines.append(largest)
     lines.append(f"uninformed classifier: test loss {found.provenance['uninformed_loss']:.4f}")
     return lines

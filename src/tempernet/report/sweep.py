@@ -15,12 +15,18 @@ from tempernet.report.terminal import show_report
 from tempernet.results.sweep import SweepResults, at_rung, nearest, transition
 
 
+def headline(results: SweepResults) -> str:
+    """What came out, in a line."""
+    return sentences.headline(results.verdict)
+
+
 def document(results: SweepResults) -> dict[str, Any]:
     """What `results.json` and `--json` say."""
     summary = results.summary
     best = results.best
     names = [str(name) for name in summary.data_vars if summary[name].dims == ("temperature",)]
     return {
+        "kind": results.settings.kind,
         "protocol": results.settings.protocol,
         "network": results.settings.network.name,
         "data": results.provenance["data"],

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 
 from tempernet.report.formatting import duration
+from tempernet.results.run import Results
 from tempernet.tempering.host import Progress as Told
 
 LINE_SECONDS = 10.0
@@ -98,7 +99,7 @@ def _details(told: Told) -> str:
 
 
 def show_report(
-    results: Any, length: str, numbers: Table, lines: list[str], written: list[Path]
+    results: Results, length: str, numbers: Table, lines: list[str], written: list[Path]
 ) -> None:
     """The title of a run, how much it has done, a table, what it says, and where everything is."""
     console = console_for_output()
@@ -117,6 +118,14 @@ def console_for_output() -> Console:
     )
 
 
+def show_rows(rows: Iterable[tuple[str, object]]) -> None:
+    """Two columns on standard output."""
+    rows = list(rows)
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        print(f"{name:{width}s}  {value}")
+
+
 def show_lines(lines: list[str], written: list[Path]) -> None:
     """Lines on standard output, the first one in bold, and where everything is."""
     console = console_for_output()
@@ -131,10 +140,3 @@ def _say(console: Console, lines: list[str], written: list[Path]) -> None:
         console.print(
             "written: " + " ".join(str(path) for path in written), highlight=False, soft_wrap=True
         )
-
-
-def plan_table(rows: list[tuple[str, Any]]) -> None:
-    """Two columns on standard output."""
-    width = max(len(name) for name, _ in rows)
-    for name, value in rows:
-        print(f"{name:{width}s}  {value}")

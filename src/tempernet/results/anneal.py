@@ -1,6 +1,4 @@
-"""Results of a cooling: from the records in its folder to the curve, where it stopped and what it
-went back to.
-"""
+"""Results of a cooling: the curve, where it stopped, and what it went back to."""
 
 from __future__ import annotations
 
@@ -9,24 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray
 
 from tempernet.annealing.stopping import Course, follow, least
+from tempernet.config import AnnealSettings
 from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.errors import StoreError
 from tempernet.optimise.pool import spread
-from tempernet.store import RunFolder
-from tempernet.store.folder import PROVENANCE
+from tempernet.results.run import columns, csv_lines, netcdf_file, open_run, subject
 from tempernet.tasks.problem import make_schedule
 
 
 @dataclass(frozen=True, eq=False)
-class Annealed:
+class AnnealResults:
     """A cooling as read from its folder. Temperatures fall; only those that are over are here."""
 
     path: Path
-    settings: Any
+    settings: AnnealSettings
     provenance: dict[str, Any]
     temperatures: np.ndarray
+    """(temperatures,), as are the next five."""
     time_steps: np.ndarray
     acceptance: np.ndarray
     train_loss: Estimate
@@ -57,10 +57,21 @@ class Annealed:
 
     @property
     def title(self) -> str:
-        """Network, data and replicas in a few words."""
-        data = self.provenance["data"]
-        name = f"{self.settings.network.name} on {data['n_train']} images of {data['name']}"
-        return f"{name}, {self.losses.shape[1]} replicas cooled from T = {self.temperatures[0]:.4g}"
+        """Network, data, replicas and protocol in a few words."""
+        replicas = f"{self.losses.shape[1]} replicas cooled from T = {self.temperatures[0]:.4g}"
+        protocol = f"{self.settings.protocol} protocol"
+        return f"{subject(self.settings, self.provenance)}, {replicas}, {protocol}"
+
+    @property
+    def curves(self) -> dict[str, np.ndarray]:
+        """What is known of each temperature, with errors: (temperatures,) each."""
+        estimates = {
+            "train_loss": self.train_loss,
+            "validation_loss": self.validation_loss,
+            "validation_accuracy": self.validation_accuracy,
+        }
+        known = {"time_step": self.time_steps, "acceptance": self.acceptance}
+        return known | columns(estimates)
 
     @property
     def headline(self) -> str:
@@ -68,16 +79,16 @@ class Annealed:
         best = f"least average validation loss at T = {self.temperatures[self.best]:.3g}"
         last = self.temperatures[-1]
         if self.course.stopped:
-            return f"{best}; stopped at T = {last:.3g}, after it had risen for {self.course.risen} temperatures"
+            risen = f"after it had risen for {self.course.risen} temperatures"
+            return f"{best}; stopped at T = {last:.3g}, {risen}"
         if not self.finished:
             return f"{best} so far, cooled to T = {last:.3g}"
         return f"{best}; cooled to the end, T = {last:.3g}, and no rise beyond the noise"
 
 
-def load(path: Path) -> Annealed:
+def load(path: Path) -> AnnealResults:
     """Read the folder of a cooling, finished or not."""
-    folder = RunFolder.open(path, "anneal")
-    settings, provenance = folder.settings, folder.read_json(PROVENANCE)
+    folder, settings, provenance = open_run(path, AnnealSettings)
     schedule = make_schedule(settings)
     records = folder.records
     rows, scores = records.load("rounds"), records.load("scores")
@@ -88,7 +99,8 @@ def load(path: Path) -> Annealed:
     )
     if done == 0:
         raise StoreError(
-            f"{path} has no temperature that is over yet: {len(rows.get('energy', ()))} rounds so far"
+            f"{path} has no temperature that is over yet: "
+            f"{len(rows.get('energy', ()))} rounds so far"
         )
     energy, acceptance, steps = (
         rows[name][: done * schedule.length].reshape(done, schedule.length, -1)[
@@ -100,7 +112,7 @@ def load(path: Path) -> Annealed:
         scores[name][: done * schedule.draws].reshape(done, schedule.draws, -1).swapaxes(1, 2)
         for name in ("validation_loss", "validation_accuracy")
     )
-    return Annealed(
+    return AnnealResults(
         path=path,
         settings=settings,
         provenance=provenance,
@@ -116,10 +128,28 @@ def load(path: Path) -> Annealed:
     )
 
 
-def held_out_scores(found: Annealed) -> dict[str, Any]:
-    """On the test set: the chosen network, the ensemble at the best temperature and its members,
-    optimised networks.
-    """
+def csv_table(found: AnnealResults) -> bytes:
+    """The curve, a line a temperature."""
+    rows = []
+    for k, temperature in enumerate(found.temperatures):
+        numbers = {name: values[k] for name, values in found.curves.items()}
+        chosen = {"best": k == found.best, "protocol": found.settings.protocol}
+        rows.append({"temperature": float(temperature), **numbers, **chosen})
+    return csv_lines(rows)
+
+
+def netcdf(found: AnnealResults) -> bytes:
+    """The curve, and the validation loss of every replica at every draw."""
+    curves = {name: ("temperature", values) for name, values in found.curves.items()}
+    losses = (("temperature", "replica", "draw"), found.losses)
+    temperatures = {"temperature": found.temperatures}
+    dataset = xarray.Dataset({**curves, "validation_losses": losses}, temperatures)
+    found_so_far = {"headline": found.headline, "best_temperature": found.temperatures[found.best]}
+    return netcdf_file(dataset.assign_attrs(found_so_far), found)
+
+
+def held_out_scores(found: AnnealResults) -> dict[str, Any]:
+    """On the test set: the chosen network, the ensemble and its members, optimised networks."""
     if not found.finished:
         return {}
     test = found.test

@@ -1,6 +1,4 @@
-"""The choice between models: evidences of the same data side by side, Bayes factors, posterior
-probabilities.
-"""
+"""The choice between models: evidences of the same data, Bayes factors, probabilities."""
 
 from __future__ import annotations
 
@@ -29,20 +27,19 @@ class Comparison(NamedTuple):
 
 
 def compare(models: list[EvidenceResults], prior_odds: tuple[float, ...] = ()) -> Comparison:
-    """Posterior probabilities of models of the same data (Sec. 4.2); refuses to compare different
-    data.
-    """
+    """Posterior probabilities of models of the same data (Sec. 4.2); other data are refused."""
     first = models[0]
     for other in models[1:]:
         if other.provenance["data"]["train_sha256"] != first.provenance["data"]["train_sha256"]:
             raise ConfigError(
-                f"{first.path} and {other.path} have different training data: evidences can be compared only for the "
-                "same examples; give the same data settings to both"
+                f"{first.path} and {other.path} have different training data: evidences can be "
+                "compared only for the same examples; give the same data settings to both"
             )
     odds = prior_odds or (1.0,) * len(models)
     if len(odds) != len(models) or not all(math.isfinite(o) and o > 0 for o in odds):
         raise ConfigError(
-            f"prior odds must be {len(models)} positive numbers such as 1:1, got {':'.join(map(str, odds))}"
+            f"prior odds must be {len(models)} positive numbers such as 1:1, "
+            f"got {':'.join(map(str, odds))}"
         )
     values, errors = (
         np.array(numbers) for numbers in zip(*(model.log_evidence for model in models), strict=True)
@@ -51,7 +48,7 @@ def compare(models: list[EvidenceResults], prior_odds: tuple[float, ...] = ()) -
 
     def probabilities(log_evidences: np.ndarray) -> np.ndarray:
         weights = log_evidences + log_odds
-        return np.exp(weights - logsumexp(weights))
+        return np.asarray(np.exp(weights - logsumexp(weights)))
 
     shifts = 2 * np.diag(errors)
     return Comparison(

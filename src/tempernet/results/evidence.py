@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import xarray
 
-from tempernet.config import EvidenceSettings, LadderSettings
+from tempernet.config import EvidenceSettings, LadderSettings, SweepSettings
 from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.diagnostics.thermo import histogram_overlap
 from tempernet.diagnostics.verdict import Verdict, judge
@@ -27,8 +27,9 @@ from tempernet.evidence.estimators import HEADLINE, Disagreement, LogRatio
 from tempernet.paths.ladders import Barrier, measure_barrier
 from tempernet.paths.path import Path as RungPath
 from tempernet.results.path_records import RecordedPath, in_sequence, side_by_side
+from tempernet.results.run import open_run, subject
 from tempernet.store import RunFolder
-from tempernet.store.folder import PROVENANCE, QUADRATIC
+from tempernet.store.folder import QUADRATIC
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +94,7 @@ class EvidenceResults:
     @property
     def title(self) -> str:
         """Network, data and protocol in a few words."""
-        data = self.provenance["data"]
-        network = self.settings.network.name
-        return f"{network} on {data['n_train']} images of {data['name']}, {self.settings.protocol} protocol"
+        return f"{subject(self.settings, self.provenance)}, {self.settings.protocol} protocol"
 
 
 def headline_of(settings: LadderSettings) -> str:
@@ -108,9 +107,7 @@ def load(path: Path, *, quick: bool = False) -> EvidenceResults:
 
     `quick` is by the headline's estimator alone, for a look at a run.
     """
-    folder = RunFolder.open(path, "evidence", "sweep")
-    settings: LadderSettings = folder.settings
-    provenance = folder.read_json(PROVENANCE)
+    folder, settings, provenance = open_run(path, EvidenceSettings, SweepSettings)
     recorded = _read(str(path), settings, folder, provenance)
     checkpoint, _ = folder.checkpoints.latest()
     for outdated in folder.outdated(checkpoint) if checkpoint else []:
@@ -220,10 +217,12 @@ def csv_table(results: EvidenceResults) -> str:
     """A line a rung."""
     text = io.StringIO()
     rows = rung_rows(results)
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    protocol = results.settings.protocol
+    writer = csv.DictWriter(text, [*rows[0], "protocol"], lineterminator="\n")
     writer.writeheader()
     for row, reasons in zip(rows, results.verdict.reasons, strict=True):
-        writer.writerow({**row, "reasons": "; ".join(reason.label for reason in reasons)})
+        labels = "; ".join(reason.label for reason in reasons)
+        writer.writerow({**row, "reasons": labels, "protocol": protocol})
     return text.getvalue()
 
 

@@ -1,6 +1,4 @@
-"""Results of an optimisation: from the records in its folder to what its starts needed and how well
-the best do.
-"""
+"""Results of an optimisation: what its starts needed, and how well the best do."""
 
 from __future__ import annotations
 
@@ -9,28 +7,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import xarray
 
+from tempernet.config import OptimiseSettings
 from tempernet.diagnostics.statistics import Estimate
 from tempernet.errors import StoreError
 from tempernet.optimise.pool import STEPS_SHOWN, Spread, spread, success_rate
-from tempernet.store import RunFolder
-from tempernet.store.folder import PROVENANCE
+from tempernet.results.run import csv_lines, netcdf_file, open_run, subject
 
 SCORED = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "widest")
 """Of every start kept."""
 
 
 @dataclass(frozen=True, eq=False)
-class Optimised:
+class OptimiseResults:
     """An optimisation as read from its folder."""
 
     path: Path
-    settings: Any
+    settings: OptimiseSettings
     provenance: dict[str, Any]
     starts: dict[str, np.ndarray]
-    """Of every start: `energy`, `gradients`, `reached`."""
+    """`energy`, `gradients` and `reached` of every start, (starts,) each."""
     kept: dict[str, np.ndarray]
-    """Of those kept: the start's `number`, its `energy`, `SCORED`, and whether it lies `in_prior`."""
+    """`number`, `energy`, `SCORED` and `in_prior` of the starts kept, (kept,) each."""
 
     @property
     def success(self) -> Estimate:
@@ -50,9 +49,9 @@ class Optimised:
 
     @property
     def title(self) -> str:
-        """Network, data and method in a few words."""
-        data = self.provenance["data"]
-        return f"{self.settings.network.name} on {data['n_train']} images of {data['name']}, optimised by {self.method}"
+        """Network, data, method and protocol in a few words."""
+        how = f"optimised by {self.method}, {self.settings.protocol} protocol"
+        return f"{subject(self.settings, self.provenance)}, {how}"
 
     @property
     def method(self) -> str:
@@ -77,18 +76,35 @@ class Optimised:
         reached, started = int(self.starts["reached"].sum()), len(self.starts["reached"])
         kept = len(self.kept["number"])
         how = (
-            f"the first {kept} of them kept" if self.all_reached else f"the {kept} of least E kept"
+            f"the first {kept} of them kept" if self.all_reached else f"the {kept} of lowest E kept"
         )
         return f"{reached} of {started} starts reached {what}, {how}"
 
 
-def load(path: Path) -> Optimised:
+def load(path: Path) -> OptimiseResults:
     """Read the folder of a finished optimisation."""
-    folder = RunFolder.open(path, "optimise")
+    folder, settings, provenance = open_run(path, OptimiseSettings)
     starts, kept = folder.records.load("starts"), folder.records.load("kept")
     if not kept:
         done = len(starts.get("energy", ()))
         raise StoreError(
             f"{path} has not finished: {done} starts so far; go on with: tempernet resume {path}"
         )
-    return Optimised(path, folder.settings, folder.read_json(PROVENANCE), starts, kept)
+    return OptimiseResults(path, settings, provenance, starts, kept)
+
+
+def csv_table(found: OptimiseResults) -> bytes:
+    """What is known of the starts kept, a line a start."""
+    rows = []
+    for i in range(len(found.kept["number"])):
+        numbers = {name: values[i] for name, values in found.kept.items()}
+        rows.append({**numbers, "protocol": found.settings.protocol})
+    return csv_lines(rows)
+
+
+def netcdf(found: OptimiseResults) -> bytes:
+    """What every start took, and what is known of those kept."""
+    every = {f"start_{name}": ("start", values) for name, values in found.starts.items()}
+    kept = {name: ("kept", values) for name, values in found.kept.items()}
+    dataset = xarray.Dataset({**every, **kept})
+    return netcdf_file(dataset.assign_attrs(headline=found.headline), found)

@@ -21,10 +21,9 @@ from tempernet.errors import StoreError
 from tempernet.paths.ladders import Barrier, measure_barrier
 from tempernet.paths.path import temperature_path
 from tempernet.results.judging import verdict_on
+from tempernet.results.run import open_run, subject
 from tempernet.results.series import Recorded, Rows, after, burn_in_of, series_of
 from tempernet.results.summary import ensemble_scores, nearest, summarise
-from tempernet.store import RunFolder
-from tempernet.store.folder import PROVENANCE
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +76,7 @@ class SweepResults:
     @property
     def title(self) -> str:
         """Network, data and protocol in a few words."""
-        data = self.provenance["data"]
-        about = f"{self.settings.network.name} on {data['n_train']} images of {data['name']}"
-        return f"{about}, {self.settings.protocol} protocol"
+        return f"{subject(self.settings, self.provenance)}, {self.settings.protocol} protocol"
 
 
 class Said(TypedDict):
@@ -154,8 +151,7 @@ def results_of(
 
 def load(path: Path) -> SweepResults:
     """Read a run folder and work out what it says."""
-    folder = RunFolder.open(path, "sweep")
-    settings: SweepSettings = folder.settings
+    folder, settings, provenance = open_run(path, SweepSettings)
     records = folder.records
     rounds = records.load("rounds")
     burn_in, done = settings.run.burn_in, len(next(iter(rounds.values()), ()))
@@ -172,7 +168,7 @@ def load(path: Path) -> SweepResults:
     return results_of(
         Recorded(rounds, scores, full, weights, ensemble),
         settings,
-        folder.read_json(PROVENANCE),
+        provenance,
         path=path,
         finished=bool(checkpoint and checkpoint.meta["finished"]),
     )

@@ -1,329 +1,127 @@
-"""A task or a study in its folder: begun or gone on with, run to its end, its results written and
-shown.
-"""
+"""A run of any kind in its folder: begun or gone on with, carried out, written and shown."""
 
 from __future__ import annotations
 
 import json
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Generic, NamedTuple, TypeVar
 
 from tempernet import config
-from tempernet.errors import ConfigError, NumericsError, Stopped, StoreError, TempernetError
+from tempernet.config import RunSettings
+from tempernet.errors import Stopped, StoreError
+from tempernet.kinds import Beside, Kind
+from tempernet.report.terminal import reporter
+from tempernet.results.run import Results
 from tempernet.runs.stopping import Stopper, seconds
+from tempernet.store import RunFolder, files, outcome
+from tempernet.store.folder import FIGURES, is_run, must_be_empty
+from tempernet.tasks.base import Watch
+from tempernet.tasks.problem import Problem, make_problem
 
-Finished = tuple[dict[str, Any], Callable[[], None]]
-"""What `--json` prints, and what shows it."""
+S = TypeVar("S", bound=RunSettings)
+R = TypeVar("R", bound=Results)
+MAY_CHANGE = ("run.rounds:", "run.burn_in:", "output.")
+"""What settings may differ in when a run goes on."""
 
 
-def run_task(settings: Any, path: Path, max_time: str | None, quiet: bool, as_json: bool) -> None:
-    """Run a task in its folder, from where the folder is to the end, and write and show what came
-    out.
+class Finished(NamedTuple):
+    """What came out: a document for `--json`, and what shows it to people."""
+
+    document: Mapping[str, object]
+    show_fn: Callable[[], None]
+
+    def tell(self, *, quiet: bool, as_json: bool) -> None:
+        """On standard output."""
+        if as_json:
+            print(json.dumps(files.plain(self.document)))
+        elif not quiet:
+            self.show_fn()
+
+
+class Begun(NamedTuple, Generic[S]):
+    """A run whose folder is locked."""
+
+    settings: S
+    """As the folder has them."""
+    problem: Problem
+    folder: RunFolder
+
+
+def run(
+    kind: Kind[S, R],
+    settings: S,
+    path: Path,
+    *,
+    max_time: str | None = None,
+    quiet: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Run from where the folder is to the end, and write and show what came out.
+
+    `max_time` is a time such as `90m`, after which the run stops; `quiet` shows errors only.
     """
     max_seconds = None if max_time is None else seconds(max_time)
     advice = f"; go on with: tempernet resume {path}"
-    settings, problem, folder = _prepared(settings, path)
+    begun = begin(kind, settings, path)
     try:
         with Stopper(max_seconds, advice) as stopping:
-            document, show = _carried_out(settings, problem, folder, stopping, quiet)
+            finished = carry_out(kind, begun, stopping, quiet)
     except Stopped as error:
         raise Stopped(f"{error}{advice}") from error
     finally:
-        folder.unlock()
-    _tell(document, show, quiet, as_json)
+        begun.folder.unlock()
+    finished.tell(quiet=quiet, as_json=as_json)
 
 
-def run_study(
-    path: Path,
-    scale: str | None,
-    only: list[str] | None,
-    max_time: str | None,
-    quiet: bool,
-    as_json: bool,
-) -> None:
-    """Run the steps of a study that are not finished, and write its page."""
-    from tempernet.paper.study import Study, compiling
-    from tempernet.store import RunFolder
+def begin(kind: Kind[S, R], settings: S, path: Path) -> Begun[S]:
+    """A new run in a folder, or the one that is there, with the folder's lock.
 
-    max_seconds = None if max_time is None else seconds(max_time)
-    advice = f"; go on with: tempernet reproduce --out {path}"
-    Study.begin(path, scale, only)
-    make_folder(path)
-    folder = RunFolder(path)
-    folder.lock()
-    try:
-        study = Study.begin(path, scale, only)
-        study.write()
-        with compiling(path, tiny=study.scale == "smoke"), Stopper(max_seconds, advice) as stopping:
-            failed = _steps(study, stopping, quiet)
-            document, show = _finish_study(study, failed)
-    except Stopped as error:
-        raise Stopped(f"{error}{advice}") from error
-    finally:
-        folder.unlock()
-    _tell(document, show, quiet, as_json)
-    if failed:
-        raise NumericsError(
-            f"{len(failed)} steps failed, and the page calls their claims undecided: {', '.join(failed)}"
-        )
-
-
-def _prepared(settings: Any, path: Path) -> tuple[Any, Any, Any]:
-    """The settings as the folder has them, what they sample, and the folder with its lock."""
-    from tempernet.tasks.problem import make_problem
-
-    settings = _settings_for(path, settings)
-    problem = make_problem(settings)
-    if settings.task == "anneal":
-        from tempernet.tasks.baseline import check_comparable
-
-        check_comparable(settings, problem)
-    folder = _folder(path)
-    # Once more with the lock: another process may have begun a run here in the meantime.
-    return _settings_for(path, settings), problem, folder
-
-
-def _settings_for(path: Path, settings: Any) -> Any:
-    """The settings with their seed; those of a run that is there already must be the same but for
-    what may change.
+    Nothing is written before settings and data are known to be good.
     """
-    from tempernet.store import RunFolder
-    from tempernet.store.folder import is_run, must_be_empty
-
-    if not is_run(path):
-        must_be_empty(path)
-        return seeded(settings)
-    old = RunFolder.open(path).settings
-    if settings.run.seed < 0:
-        settings = settings.model_copy(
-            update={"run": settings.run.model_copy(update={"seed": old.run.seed})}
-        )
-    may_change = ("run.rounds:", "run.burn_in:", "output.")
-    changed = [
-        line for line in config.differences(old, settings) if not line.startswith(may_change)
-    ]
-    if changed:
-        raise StoreError(
-            f"{path} holds a run with other settings ({'; '.join(changed)}); choose another folder with --out, or "
-            f"go on with its own settings: tempernet resume {path}"
-        )
-    return settings
+    if is_run(path):
+        folder = RunFolder.open(path)
+        folder.lock()
+        try:
+            settings = _same_but_for_its_length(folder, kind, settings)
+            return Begun(settings, _checked_problem(kind, settings), folder)
+        except BaseException:
+            folder.unlock()
+            raise
+    must_be_empty(path)
+    settings = seeded(settings)
+    problem = _checked_problem(kind, settings)
+    return Begun(settings, problem, RunFolder.create(path))
 
 
-def seeded(settings: Any) -> Any:
-    """With a seed drawn if none is given."""
-    if settings.run.seed >= 0:
-        return settings
-    return settings.model_copy(
-        update={"run": settings.run.model_copy(update={"seed": secrets.randbelow(2**31)})}
-    )
-
-
-def _folder(path: Path) -> Any:
-    """The run folder, new or there already, with its lock."""
-    from tempernet.store import RunFolder
-    from tempernet.store.folder import is_run
-
-    if not is_run(path):
-        return RunFolder.create(path)
-    folder = RunFolder.open(path)
-    folder.lock()
-    return folder
-
-
-def _carried_out(
-    settings: Any, problem: Any, folder: Any, stopping: Stopper, quiet: bool
+def carry_out(
+    kind: Kind[S, R], begun: Begun[S], stop_fn: Callable[[], bool], quiet: bool
 ) -> Finished:
-    """Run a task to its end and write its results."""
-    from tempernet.report.terminal import reporter
-    from tempernet.tasks.base import Watch
-
+    """Run to the end and write the results."""
     shown = reporter(quiet)
     try:
         if not quiet:
             print(
-                f"tempernet: protocol {settings.protocol}, run folder {folder.path}",
+                f"tempernet: protocol {begun.settings.protocol}, run folder {begun.folder.path}",
                 file=sys.stderr,
             )
-        _task_class(settings.task)(settings, problem, folder, Watch(shown, stopping, _warn)).run()
+        watch = Watch(shown, stop_fn, warn)
+        kind.parts.task(begun.settings, begun.problem, begun.folder, watch).run()
     finally:
         shown.close()
-    return _FINISH[settings.task](folder.path)
+    return _written(kind, begun)
 
 
-def _tell(document: dict[str, Any], show: Callable[[], None], quiet: bool, as_json: bool) -> None:
-    from tempernet.store import files
-
-    if as_json:
-        print(json.dumps(files.plain(document)))
-    elif not quiet:
-        show()
+def seeded(settings: S) -> S:
+    """With a seed drawn if none is given."""
+    return settings if settings.run.seed >= 0 else _with_seed(settings, secrets.randbelow(2**31))
 
 
-def _warn(text: str) -> None:
+def warn(text: str) -> None:
+    """A warning on standard error."""
     print(f"tempernet: warning: {text}", file=sys.stderr, flush=True)
-
-
-def _steps(study: Any, stopping: Stopper, quiet: bool) -> dict[str, str]:
-    """Run what is wanted and not finished; what went wrong with those that could not go on."""
-    failed: dict[str, str] = {}
-    for number, step in enumerate(study.wanted, 1):
-        if stopping():
-            raise Stopped("stopped as asked")
-        if study.finished(step):
-            continue
-        if not quiet:
-            print(
-                f"tempernet: step {number} of {len(study.wanted)}: {step.name}",
-                file=sys.stderr,
-                flush=True,
-            )
-        settings, problem, folder = _prepared(study.settings(step), study.folder(step))
-        try:
-            _carried_out(settings, problem, folder, stopping, quiet)
-        except (NumericsError, ConfigError) as error:
-            # The settings are the study's own: a start outside the prior's box is no mistake of the
-            # user.
-            _warn(f"{step.name} failed, the others go on: {error}")
-            failed[step.name] = str(error)
-        finally:
-            folder.unlock()
-    return failed
-
-
-def _finish_study(study: Any, failed: dict[str, str]) -> Finished:
-    """Write the page; what `--json` prints, and what shows it."""
-    from tempernet.paper.claims import judge_all
-    from tempernet.paper.page import counted, write_page
-    from tempernet.paper.study import IMAGES_OF
-    from tempernet.report.terminal import show_lines
-
-    runs = study.results()
-    images = images_of(runs[IMAGES_OF]) if IMAGES_OF in runs else None
-    states = [(step.name, failed.get(step.name, "not made")) for step in study.steps]
-    claims = judge_all(runs)
-    written = write_page(study.path, study.scale, runs, claims, states, images)
-    lines = [f"{len(runs)} of {len(study.steps)} runs at the scale {study.scale}", counted(claims)]
-    lines += [f"{claim.verdict:13s}  {claim.name}" for claim in claims]
-    document = {
-        "scale": study.scale,
-        "claims": [claim._asdict() for claim in claims],
-        "failed": failed,
-    }
-    return document, lambda: show_lines(lines, written)
-
-
-def _task_class(task: str) -> Any:
-    """The class that runs a task; imported only when it is needed."""
-    from tempernet.tasks.anneal import Anneal
-    from tempernet.tasks.evidence import evidence_task
-    from tempernet.tasks.optimise import Optimise
-    from tempernet.tasks.sweep import Sweep
-
-    return {"sweep": Sweep, "evidence": evidence_task, "anneal": Anneal, "optimise": Optimise}[task]
-
-
-def _finish_sweep(path: Path) -> Finished:
-    from tempernet.report import figures
-    from tempernet.report.sweep import document, show
-    from tempernet.results import sweep as results
-    from tempernet.results.sweep_files import write_netcdf
-    from tempernet.store.folder import FIGURES
-
-    found = results.load(path)
-    written = _write(
-        found,
-        document(found),
-        lambda: figures.draw_all(found, path / FIGURES, images_of(found)),
-        lambda: write_netcdf(found),
-    )
-    return document(found), lambda: show(found, written)
-
-
-def _finish_evidence(path: Path) -> Finished:
-    from tempernet.report import figures
-    from tempernet.report.evidence import document, show_evidence
-    from tempernet.results import evidence as evidence_results
-    from tempernet.store.folder import FIGURES
-
-    found = evidence_results.load(path)
-    said = document(found)
-    written = _write(
-        found,
-        said,
-        lambda: figures.save(figures.integrand_figure(found), path / FIGURES / "integrand"),
-    )
-    return said, lambda: show_evidence(found, written)
-
-
-def _finish_anneal(path: Path) -> Finished:
-    from tempernet.report import figures
-    from tempernet.report.anneal import document, statements
-    from tempernet.report.terminal import show_lines
-    from tempernet.results import anneal as annealed
-    from tempernet.store.folder import FIGURES
-
-    found = annealed.load(path)
-    said = document(found)
-    written = _write(
-        found, said, lambda: figures.save(figures.cooling_figure(found), path / FIGURES / "cooling")
-    )
-    return said, lambda: show_lines(statements(found), written)
-
-
-def _finish_optimise(path: Path) -> Finished:
-    from tempernet.report.optimise import document, statements
-    from tempernet.report.terminal import show_lines
-    from tempernet.results import optimise as optimised
-
-    found = optimised.load(path)
-    written = _write(found, document(found), list)
-    return document(found), lambda: show_lines(statements(found), written)
-
-
-def _write(
-    found: Any,
-    document: dict[str, Any],
-    draw_fn: Callable[[], list[Path]],
-    write_fn: Callable[[], list[Path]] = list,
-) -> list[Path]:
-    """Write results.json, what `write_fn` writes, and figures unless they are not wanted; what to
-    tell of them.
-    """
-    from tempernet.store import outcome
-    from tempernet.store.folder import FIGURES
-
-    figures = draw_fn if found.settings.output.figures else list
-    written = outcome.write(found.path, document, lambda: [*write_fn(), *figures()])
-    # Figures are named by their folder.
-    return list(
-        dict.fromkeys(file.parent if file.parent.name == FIGURES else file for file in written)
-    )
-
-
-_FINISH: dict[str, Callable[[Path], Finished]] = {
-    "sweep": _finish_sweep,
-    "evidence": _finish_evidence,
-    "anneal": _finish_anneal,
-    "optimise": _finish_optimise,
-}
-"""Task -> write the results of a finished run; what `--json` prints, and what shows them."""
-
-
-def images_of(found: Any) -> Any:
-    """Stored training images and labels for Fig. 1; None if the data are not images or not there
-    any more.
-    """
-    from tempernet.tasks.problem import load_data
-
-    try:
-        train = load_data(found.settings).train
-    except TempernetError:
-        return None
-    return (train.x, train.y) if train.x.ndim == 3 else None
 
 
 def make_folder(folder: Path) -> None:
@@ -334,3 +132,56 @@ def make_folder(folder: Path) -> None:
         raise StoreError(
             f"cannot make the folder {folder}: {error.strerror}; choose another with --out"
         ) from error
+
+
+def _checked_problem(kind: Kind[S, R], settings: S) -> Problem:
+    problem = make_problem(settings)
+    kind.parts.check(settings, problem)
+    return problem
+
+
+def _same_but_for_its_length(folder: RunFolder, kind: Kind[S, R], settings: S) -> S:
+    """The settings with the seed of the run; what may not change must be as the folder has it."""
+    old = folder.settings(kind.settings)
+    if settings.run.seed < 0:
+        settings = _with_seed(settings, old.run.seed)
+    changed = [
+        line for line in config.differences(old, settings) if not line.startswith(MAY_CHANGE)
+    ]
+    if changed:
+        raise StoreError(
+            f"{folder.path} holds a run with other settings ({'; '.join(changed)}); choose another "
+            "folder with --out, or go on with its own settings: "
+            f"tempernet resume {folder.path}"
+        )
+    return settings
+
+
+def _with_seed(settings: S, seed: int) -> S:
+    run = settings.run.model_copy(update={"seed": seed})
+    return settings.model_copy(update={"run": run})
+
+
+def _written(kind: Kind[S, R], begun: Begun[S]) -> Finished:
+    """Write results.json, the files for other programs, and figures if they are wanted."""
+    path, parts = begun.folder.path, kind.parts
+    found = parts.load(path)
+    document = parts.document(found)
+
+    def write() -> list[Path]:
+        written = []
+        for export in parts.exports.values():
+            if export.at_end:
+                files.write_atomic(path / export.file, export.content_fn(found))
+                written.append(path / export.file)
+        if begun.settings.output.figures:
+            from tempernet.report.figures import draw_all
+
+            drawings = parts.figures(found, Beside(lambda: begun.problem.data))
+            written += draw_all(drawings, path / FIGURES)
+        return written
+
+    written = outcome.write(path, document, write)
+    # Figures are named by their folder.
+    named = [file.parent if file.parent.name == FIGURES else file for file in written]
+    return Finished(document, lambda: parts.show(found, list(dict.fromkeys(named))))

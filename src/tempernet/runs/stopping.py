@@ -80,7 +80,8 @@ class Stopper:
                 os._exit(128 + number)
             if number is None and giving_up is not None:
                 _say(
-                    f"tempernet: stopped in the middle of a step; the last checkpoint is whole{self._advice}"
+                    "tempernet: stopped in the middle of a step; the last checkpoint is whole"
+                    + self._advice
                 )
                 os._exit(EXIT_STOPPED)
             self._asked = True

@@ -8,8 +8,9 @@ import re
 import secrets
 import time
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from tempernet import config
 from tempernet.errors import ConfigError, StoreError
@@ -32,6 +33,8 @@ LOCK_TRIES = 10
 RUN, REVISION = "run", "revision"
 """What a file says of the run it belongs to, and how often it was written."""
 
+S = TypeVar("S", bound=config.RunSettings)
+
 
 def is_run(path: Path) -> bool:
     """Whether a run has begun in this folder."""
@@ -39,7 +42,10 @@ def is_run(path: Path) -> bool:
 
 
 def must_be_empty(path: Path) -> None:
-    """Refuse a folder that is not empty, but for what a run leaves that ended before it had begun."""
+    """Refuse a folder that is not empty.
+
+    What a run leaves that ended before it had begun does not count.
+    """
     left = {LOCK, PROVENANCE, *(name + files.TEMPORARY for name in (PROVENANCE, CONFIG, STUDY))}
     try:
         occupied = path.exists() and any(entry.name not in left for entry in path.iterdir())
@@ -82,19 +88,15 @@ class RunFolder:
         return folder
 
     @classmethod
-    def open(cls, path: Path, *tasks: str) -> RunFolder:
-        """An existing run, of one of the tasks if any are named, to read; a clear error if it is
-        none.
-        """
+    def open(cls, path: Path, *kinds: str) -> RunFolder:
+        """An existing run to read, which must be of one of the kinds if any are named."""
         if not path.is_dir():
             raise StoreError(f"there is no run at {path}: no such folder")
         if not is_run(path):
             raise StoreError(f"{path} is no run folder: it has no {CONFIG} with a {PROVENANCE}")
         folder = cls(path)
-        if tasks and (task := folder.settings.task) not in tasks:
-            raise StoreError(
-                f"{path} is a run of {task}, not of {' or '.join(tasks)}; give the folder of such a run"
-            )
+        if kinds:
+            folder._must_be_of(kinds)
         return folder
 
     def lock(self) -> None:
@@ -175,8 +177,8 @@ class RunFolder:
         earlier state.
         """
         return [
-            f"{self.path / name} is from an earlier state of the run, revision {found} where the newest checkpoint "
-            f"was written beside {revision}"
+            f"{self.path / name} is from an earlier state of the run, revision {found} "
+            f"where the newest checkpoint was written beside {revision}"
             for name, revision in checkpoint.meta.get("revisions", {}).items()
             if (found := self._revision(name)) < revision
         ]
@@ -198,14 +200,43 @@ class RunFolder:
         return Checkpoints(self.path / "fit", self.run, self._revisions)
 
     @property
-    def settings(self) -> Any:
-        """The run's settings, of the kind that its task has."""
-        text = files.read_text(self.path / CONFIG)
-        files.must_be_of_run(self.path / CONFIG, _stamp(text)[0], self.run)
+    def kind(self) -> str:
+        """The kind of run that the settings are for."""
+        return str(self._config().get("kind", ""))
+
+    def settings(self, *models: type[S]) -> S:
+        """The run's settings, which must be of one of these kinds."""
+        given = self._config()
+        for model in models:
+            if model.kind_name() == given.get("kind"):
+                try:
+                    return config.settings_from(given, model)
+                except ConfigError as error:
+                    raise self._unusable(error) from error
+        raise self._other_kind(str(given.get("kind", "")), [model.kind_name() for model in models])
+
+    def _config(self) -> dict[str, object]:
+        """The tables of `config.toml`, which must be of this run."""
+        path = self.path / CONFIG
+        text = files.read_text(path)
+        files.must_be_of_run(path, _stamp(text)[0], self.run)
         try:
-            return config.settings_from(tomllib.loads(text))
-        except (tomllib.TOMLDecodeError, ConfigError) as error:
-            raise StoreError(f"{self.path / CONFIG} cannot be used: {error}") from error
+            return tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> StoreError:
+        return StoreError(f"{self.path / CONFIG} cannot be used: {error}")
+
+    def _must_be_of(self, kinds: Sequence[str]) -> None:
+        if (kind := self.kind) not in kinds:
+            raise self._other_kind(kind, kinds)
+
+    def _other_kind(self, kind: str, wanted: Sequence[str]) -> StoreError:
+        return StoreError(
+            f"{self.path} is a run of {kind}, not of {' or '.join(wanted)}; "
+            "give the folder of such a run"
+        )
 
     def write_settings(self, settings: config.RunSettings) -> None:
         """The resolved settings, as `config.toml`."""

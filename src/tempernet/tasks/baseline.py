@@ -37,8 +37,8 @@ def stored_baseline(settings: AnnealSettings, problem: Problem) -> Baseline | No
     if not settings.cooling.optimised:
         return None
     path = Path(settings.cooling.optimised)
-    folder = RunFolder.open(path, "optimise")
-    other: OptimiseSettings = folder.settings
+    folder = RunFolder.open(path)
+    other = folder.settings(OptimiseSettings)
     if folder.read_json(PROVENANCE)["data"]["sha256"] != problem.data.sha256:
         raise ConfigError(
             f"cooling.optimised = {path} has other data: run `tempernet optimise` with the same "

@@ -1,238 +1,168 @@
-"""What a run will take: replicas, gradients, memory, disk and time, the time by measuring a few
-steps here.
-"""
+"""What a run will take, put together: gradients, memory, disk and time."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import jax
-import numpy as np
-
-from tempernet.config import SweepSettings
-from tempernet.paths.path import geometric_temperatures, temperature_path
-from tempernet.tasks.problem import Problem, make_engine, make_problem, make_tuning, temperatures_of
+from tempernet.config import RunSettings, SamplingSettings
+from tempernet.tasks.cost import Cost
+from tempernet.tasks.problem import Problem, make_tuning
 from tempernet.tempering.adaptation import FIRST_TRAJECTORIES
 from tempernet.tempering.engine import Engine
-from tempernet.tempering.population import KEPT
-from tempernet.tempering.rounds import State
-from tempernet.tempering.scoring import PREDICTIONS, keep_rounds, kept_rungs
+from tempernet.tempering.observables import Axis, Cadence, of_path, row_bytes
 from tempernet.tempering.tuning import SETTLED_CHANGES
 
-MEASURE_SECONDS = 1.0
-MEASURED_TILES = 2
 ARRAYS_A_WEIGHT = 14
-"""Copies of all weights alive at once: points, momenta and gradients before and after a round, and
-a checkpoint.
-"""
+"""Copies of all weights alive at once: points, momenta, gradients, and a checkpoint."""
+PROCESS = 450e6
+"""Bytes of Python and JAX."""
 TYPICAL_MINIMISATION = 0.5
 """Of the budget of gradients: the slowest start of a tile decides."""
-COOLING_STEPS = 1.5
-"""Temperatures that a population cools by, for each rung of a ladder that swaps half of the time."""
-PROGRAMS = 2.0
-"""Programs that a run compiles, in units of those that the measurement does."""
-FORWARD = 1 / 3
-"""Cost of a prediction in gradients."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """What a run will take."""
 
-    rungs: int
-    copies: int
+    protocol: str
+    network: str
     weights: int
     examples: int
+    """Those that train."""
+    replicas: int
+    made_of: str
+    """What the replicas are: `2 copies of 22 temperatures`."""
+    length: str
+    """How long the run is, in its own words."""
     gradients: float
-    """Of one replica on all its examples: start, tuning, burn-in, sampling and scores."""
+    """Gradients of every replica on all examples: start, tuning, burn-in, sampling and scores."""
     memory: float
     """Bytes."""
     disk: float
     """Bytes."""
     seconds: float
     seconds_a_round: float
-
-    @property
-    def replicas(self) -> int:
-        """All of them."""
-        return self.rungs * self.copies
+    at_most: bool = False
+    """Whether the run may stop before."""
 
 
-class Cost(NamedTuple):
-    """Seconds of a gradient of all replicas, of a trajectory besides its gradients, and to compile."""
+class Work(NamedTuple):
+    """Of every replica: gradients besides those of trajectories, and trajectories."""
 
-    gradient: float
-    trajectory: float
-    compiling: float
+    gradients: float
+    trajectories: float
 
 
-def make_plan(settings: SweepSettings) -> Plan:
-    """Work out the sizes, and time a few steps of all replicas on this machine."""
-    began = time.perf_counter()
-    problem = make_problem(settings)
-    engine = make_engine(settings, problem, temperatures_of(settings))
-    getting_ready = time.perf_counter() - began
-    cost = measure(settings, problem, engine.layout.tile, engine.num_replicas)
-    steps, run = settings.dynamics.num_steps, settings.run
-    minimise = (
-        0
-        if settings.start.weights == "prior"
-        else TYPICAL_MINIMISATION * settings.start.max_gradients
+def record_bytes(
+    engine: Engine, problem: Problem, rounds: int, cadence: Cadence = "round"
+) -> float:
+    """Bytes that so many measurements of the observables of a cadence take on disk."""
+    rungs = engine.num_rungs
+    sizes: dict[Axis, int] = {
+        "copy": engine.copies,
+        "rung": rungs,
+        "pair": rungs - 1,
+        "layer": len(problem.network.sizes) - 1,
+    }
+    # Written once as a chunk, and once more when chunks are joined.
+    return 2.0 * rounds * row_bytes(of_path(engine.path), cadence, sizes)
+
+
+def sampling_plan(
+    settings: SamplingSettings,
+    problem: Problem,
+    engine: Engine,
+    cost: Cost,
+    work: Work,
+    *,
+    ready: float,
+    made_of: str,
+    length: str,
+    memory: float,
+    disk: float,
+    at_most: bool = False,
+) -> Plan:
+    """The plan of a run of trajectories, whose gradients and time follow from its work."""
+    dynamics = settings.dynamics
+    gradients = work.gradients + work.trajectories * dynamics.num_steps
+    trajectory = dynamics.num_steps * cost.gradient + cost.trajectory
+    sampling = gradients * cost.gradient + work.trajectories * cost.trajectory
+    return make_plan(
+        settings,
+        problem,
+        engine,
+        made_of=made_of,
+        length=length,
+        gradients=gradients,
+        memory=memory,
+        disk=disk,
+        seconds=ready + cost.compiling + sampling,
+        seconds_a_round=dynamics.num_trajectories * trajectory,
+        at_most=at_most,
     )
-    cooling = cooling_stages(settings, engine) * settings.start.cooling_rounds
-    trajectories = (
-        cooling + run.burn_in + run.rounds
-    ) * settings.dynamics.num_trajectories + tuning_trajectories(settings)
-    scores = score_gradients(settings, problem)
-    gradients = minimise + trajectories * steps + scores
-    round_seconds = settings.dynamics.num_trajectories * (steps * cost.gradient + cost.trajectory)
+
+
+def make_plan(
+    settings: RunSettings,
+    problem: Problem,
+    engine: Engine,
+    *,
+    made_of: str,
+    length: str,
+    gradients: float,
+    memory: float,
+    disk: float,
+    seconds: float,
+    seconds_a_round: float,
+    at_most: bool,
+) -> Plan:
+    """The plan of a run, with what its settings and its engine say."""
     return Plan(
-        rungs=engine.num_rungs,
-        copies=engine.copies,
+        protocol=settings.protocol,
+        network=settings.network.name,
         weights=problem.network.num_weights,
         examples=problem.target.num_examples,
+        replicas=engine.num_replicas,
+        made_of=made_of,
+        length=length,
         gradients=gradients,
-        memory=memory(settings, problem, engine),
-        disk=disk(settings, problem, engine),
-        seconds=getting_ready
-        + PROGRAMS * cost.compiling
-        + gradients * cost.gradient
-        + trajectories * cost.trajectory,
-        seconds_a_round=round_seconds,
+        memory=memory,
+        disk=disk,
+        seconds=seconds,
+        seconds_a_round=seconds_a_round,
+        at_most=at_most,
     )
 
 
-def measure(settings: SweepSettings, problem: Problem, tile: int, replicas: int) -> Cost:
-    """Time trajectories of two lengths: the difference is the gradients, the rest what each
-    trajectory adds.
+def minimisation(settings: SamplingSettings) -> float:
+    """Gradients before the first round."""
+    budget = 0 if settings.start.weights == "prior" else settings.start.max_gradients
+    return TYPICAL_MINIMISATION * budget
 
-    A few tiles on every device are enough: the time of the others is the same.
+
+def tuning_trajectories(settings: SamplingSettings, copies: int, whole: bool) -> float:
+    """Trajectories that tuning takes besides the rounds, if no check has to be repeated.
+
+    A first guess, and with `whole` a search with its checks.
     """
-    began = time.perf_counter()
-    long, short = (_shortened(settings, problem, steps, tile, replicas) for steps in (5, 1))
-    state = short.start(short.init_weights())
-    seconds = [_seconds_a_round(each, state) for each in (long, short)]
-    compiling = time.perf_counter() - began
-    scale = replicas / short.num_replicas
-    gradient = max(seconds[0] - seconds[1], 1e-9) / 4
-    return Cost(scale * gradient, scale * max(seconds[1] - gradient, 0.0), compiling)
-
-
-def tuning_trajectories(settings: SweepSettings) -> float:
-    """Trajectories that tuning takes besides the rounds, if no check has to be repeated."""
-    tuning, copies = make_tuning(settings), settings.run.copies
-    settling = 3 * SETTLED_CHANGES
-    whole = (
-        settling
-        + -(-tuning.search_trajectories // copies)
-        + 2 * -(-tuning.check_trajectories // copies)
-    )
+    tuning, settling = make_tuning(settings), 3 * SETTLED_CHANGES
     first = settling + -(-FIRST_TRAJECTORIES // copies) + 1
-    if settings.run.burn_in == 0:
-        return whole
-    return first + (whole if settings.protocol == "paper" else 0)
+    search = settling + -(-tuning.search_trajectories // copies)
+    checks = 2 * -(-tuning.check_trajectories // copies)
+    return first + (search + checks if whole else 0)
 
 
-def cooling_stages(settings: SweepSettings, engine: Engine) -> float:
-    """Temperatures that a population stops at on its way to the coldest rung, if replicas start
-    that way.
-    """
-    return COOLING_STEPS * engine.num_rungs if settings.start.weights == "annealed" else 0.0
+def memory_of(problem: Problem, engine: Engine, besides: float = 0.0) -> float:
+    """Bytes that the process will hold, with Python and JAX, and what the kind of run adds."""
+    data, layout = problem.data, engine.layout
+    examples = data.train.x.nbytes + data.validation.x.nbytes + 3 * data.test.x.nbytes
+    weights = ARRAYS_A_WEIGHT * layout.padded * problem.network.num_weights * 4
+    units = 4 * sum(problem.network.sizes[1:])
+    activations = layout.mesh.size * layout.tile * problem.target.num_examples * 4 * units
+    return PROCESS + examples + weights + activations + besides
 
 
-def score_gradients(settings: SweepSettings, problem: Problem) -> float:
-    """The scores in units of a gradient on the training examples."""
-    run, data = settings.run, problem.data
-    scored = min(settings.data.scored, len(data.test)) + min(
-        settings.data.scored, len(data.validation)
-    )
-    examples = run.rounds // run.score_every * scored + len(
-        keep_rounds(run.rounds, run.keep)
-    ) * len(data.test)
-    return FORWARD * examples / problem.target.num_examples
-
-
-def memory(settings: SweepSettings, problem: Problem, engine: Engine) -> float:
-    """Bytes that the process will hold, with Python and JAX."""
-    held = (
-        problem.data.train.x.nbytes
-        + problem.data.validation.x.nbytes
-        + 3 * problem.data.test.x.nbytes
-    )
-    weights = ARRAYS_A_WEIGHT * engine.layout.padded * problem.network.num_weights * 4
-    activations = engine.layout.mesh.size * engine.layout.tile * problem.target.num_examples * 4
-    activations *= 4 * sum(problem.network.sizes[1:])
-    kept = 2 * _population_bytes(settings, problem, engine)
-    return 450e6 + held + weights + activations + kept + 5 * _ensemble_bytes(problem, engine)
-
-
-def disk(settings: SweepSettings, problem: Problem, engine: Engine) -> float:
-    """Bytes of the run folder: records, kept weights, three checkpoints, figures and results."""
-    run, replicas = settings.run, engine.num_replicas
-    layers = len(problem.network.sizes) - 1
-    a_round = replicas * (4 * 9 + 4 * layers) + 16 * engine.num_rungs
-    records = (run.burn_in + run.rounds) * a_round * 2
-    rungs = len(kept_rungs(engine.path.values, run.keep_temperatures))
-    predictions = min(PREDICTIONS, len(problem.test_labels)) * problem.network.classes
-    kept = run.keep * rungs * run.copies * (problem.network.num_weights + predictions) * 4
-    checkpoint = replicas * problem.network.num_weights * 8 + _ensemble_bytes(problem, engine)
-    checkpoint += _population_bytes(settings, problem, engine)
-    return records + kept + 3 * checkpoint + 5e6
-
-
-def _ensemble_bytes(problem: Problem, engine: Engine) -> float:
-    return engine.num_replicas * len(problem.test_labels) * problem.network.classes * 4
-
-
-def _population_bytes(settings: SweepSettings, problem: Problem, engine: Engine) -> float:
-    """What is kept of a population on its way."""
-    return cooling_stages(settings, engine) * engine.copies * KEPT * problem.network.num_weights * 4
-
-
-def _shortened(
-    settings: SweepSettings, problem: Problem, num_steps: int, tile: int, replicas: int
-) -> Engine:
-    """An engine like the run's with fewer replicas and one trajectory of few steps a round."""
-    few = min(replicas, MEASURED_TILES * tile * jax.device_count())
-    shape = {
-        "dynamics": {"num_steps": num_steps, "num_trajectories": 1},
-        "run": {"copies": 1},
-    }
-    changed = {
-        name: getattr(settings, name).model_copy(update=update) for name, update in shape.items()
-    }
-    path = temperature_path(geometric_temperatures(0.1, 10.0, max(2, few)))
-    return make_engine(settings.model_copy(update=changed), problem, path, tile)
-
-
-def _seconds_a_round(engine: Engine, state: State) -> float:
-    """The median of a few rounds after one that compiles."""
-    rungs = engine.rungs(engine.first_step * 1e-3)
-    jax.block_until_ready(engine.round(state, rungs))
-    times: list[float] = []
-    while len(times) < 3 or (sum(times) < MEASURE_SECONDS and len(times) < 30):
-        began = time.perf_counter()
-        jax.block_until_ready(engine.round(state, rungs))
-        times.append(time.perf_counter() - began)
-    return float(np.median(times))
-
-
-def rows(plan: Plan, settings: SweepSettings, duration: str) -> list[tuple[str, str]]:
-    """The plan in words."""
-    run = settings.run
-    return [
-        ("protocol", settings.protocol),
-        ("network", f"{settings.network.name}, {plan.weights:,} weights"),
-        ("training examples", f"{plan.examples:,}"),
-        ("replicas", f"{plan.replicas} ({plan.copies} copies of {plan.rungs} temperatures)"),
-        (
-            "rounds",
-            f"{run.burn_in} of burn-in and {run.rounds} that count, {plan.seconds_a_round:.3g} s each",
-        ),
-        ("gradients", f"{plan.gradients:,.0f} of every replica"),
-        ("memory", f"{plan.memory / 1e9:.2f} GB"),
-        ("disk", f"{plan.disk / 1e6:.0f} MB"),
-        ("time here", duration),
-    ]
+def state_bytes(engine: Engine, problem: Problem) -> float:
+    """Weights and gradients of all replicas in a checkpoint."""
+    return engine.num_replicas * problem.network.num_weights * 8

@@ -11,7 +11,7 @@ import numpy as np
 from tempernet.annealing.annealer import Schedule
 from tempernet.config import AnnealSettings, RunSettings, SamplingSettings, SweepSettings
 from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz
-from tempernet.errors import ConfigError, DataError
+from tempernet.errors import ConfigError, DataError, TempernetError
 from tempernet.kernels.dynamics import Dynamics, Walls
 from tempernet.model import networks, priors
 from tempernet.model.networks import MLP, network_by_name
@@ -48,7 +48,8 @@ def make_problem(settings: RunSettings) -> Problem:
         prior = priors.Gaussian.for_network(network, settings.prior.std)
     if len(data.test) == 0:
         raise DataError(
-            f"{data.name} leaves no test examples: give x_test and y_test, or train on fewer (data.n_train)"
+            f"{data.name} leaves no test examples: give x_test and y_test, "
+            "or train on fewer (data.n_train)"
         )
     scored = part(data.test, settings.data.scored, settings.data.seed)
     validation = part(data.validation, settings.data.scored, settings.data.seed)
@@ -72,9 +73,7 @@ def make_engine(
     copies: int | None = None,
     walls: Walls | None = None,
 ) -> Engine:
-    """The engine on a path with these settings, but for what is given; measures its tile unless
-    that is given.
-    """
+    """The engine on a path with these settings; measures its tile unless one is given."""
     dynamics = settings.dynamics
     return Engine(
         problem.target,
@@ -86,6 +85,8 @@ def make_engine(
             walls=walls or dynamics.walls,
             jitter=dynamics.jitter,
             lengths=dynamics.lengths,
+            kernel=dynamics.kernel,
+            persistence=dynamics.persistence,
         ),
         exchange=dynamics.exchange,
         num_exchanges=dynamics.num_exchanges,
@@ -109,9 +110,17 @@ def make_tuning(settings: SamplingSettings) -> Tuning:
 
 
 def make_schedule(settings: AnnealSettings) -> Schedule:
-    """The schedule of a cooling with these settings."""
-    fields = Schedule.__dataclass_fields__
-    return Schedule(**{name: getattr(settings.cooling, name) for name in fields})
+    """The temperatures of a cooling, and what is done at each."""
+    cooling = settings.cooling
+    return Schedule(
+        high=cooling.high,
+        low=cooling.low,
+        num=cooling.num,
+        burn_in=cooling.burn_in,
+        rounds=cooling.rounds,
+        score_every=cooling.score_every,
+        patience=cooling.patience,
+    )
 
 
 def temperatures_of(settings: SweepSettings) -> paths.Path:
@@ -132,6 +141,14 @@ def load_data(settings: RunSettings) -> Dataset:
     return source.split(n_train, seed=wanted.seed, indices=indices, n_validation=held_out)
 
 
+def data_still_there(settings: RunSettings) -> Dataset | None:
+    """The data of a run that has ended; None if they cannot be read any more."""
+    try:
+        return load_data(settings)
+    except TempernetError:
+        return None
+
+
 def make_network(settings: RunSettings, data: Dataset) -> MLP:
     """A network by the name of the paper, or by its layer sizes."""
     name = settings.network.name
@@ -141,8 +158,9 @@ def make_network(settings: RunSettings, data: Dataset) -> MLP:
     inputs = int(np.prod(data.train.x.shape[1:]))
     if network.sizes[0] != inputs or network.sizes[-1] < data.classes:
         raise ConfigError(
-            f"the network {name} reads {network.sizes[0]} numbers and knows {network.sizes[-1]} classes, but "
-            f"{data.name} has {inputs} and {data.classes}; give network.name = {inputs}-...-{data.classes}"
+            f"the network {name} reads {network.sizes[0]} numbers and knows "
+            f"{network.sizes[-1]} classes, but {data.name} has {inputs} and {data.classes}; "
+            f"give network.name = {inputs}-...-{data.classes}"
         )
     return network
 
@@ -154,9 +172,7 @@ def model_hash(network: MLP, settings: RunSettings) -> str:
 
 
 def part(examples: Examples, number: int, seed: int) -> Examples:
-    """`number` of the examples, chosen by the seed, in their order; all of them if there are no
-    more.
-    """
+    """`number` of the examples, chosen by the seed, in their order; all if there are no more."""
     if len(examples) <= number:
         return examples
     chosen = np.sort(np.random.default_rng([seed, 1]).choice(len(examples), number, replace=False))

@@ -22,7 +22,7 @@ from tempernet.tempering.engine import Engine
 def provenance(settings: RunSettings, problem: Problem, engine: Engine) -> dict[str, Any]:
     """What shaped the run besides its settings."""
     return {
-        "task": settings.task,
+        "kind": settings.kind,
         "seed": settings.run.seed,
         "command": sys.argv,
         "protocol": settings.protocol,

@@ -7,11 +7,12 @@ small print.
 
 from tempernet.report.figures.cooling import cooling_figure
 from tempernet.report.figures.evidence import comparison_figure, integrand_figure
-from tempernet.report.figures.files import draw_all, save
+from tempernet.report.figures.files import draw_all, save, sweep_figures
 from tempernet.report.figures.images import images_figure
 from tempernet.report.figures.ladder import flow_figure, steps_figure, swaps_figure
 from tempernet.report.figures.loss import ensemble_figure, loss_figure, run_labels
 from tempernet.report.figures.physics import heat_capacity_figure, mean_square_figure
+from tempernet.report.figures.starts import starts_figure
 from tempernet.report.figures.trajectory import trajectory_figure
 
 __all__ = [
@@ -27,7 +28,9 @@ __all__ = [
     "mean_square_figure",
     "run_labels",
     "save",
+    "starts_figure",
     "steps_figure",
+    "sweep_figures",
     "swaps_figure",
     "trajectory_figure",
 ]

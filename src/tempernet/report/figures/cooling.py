@@ -12,11 +12,11 @@ from matplotlib.lines import Line2D
 from tempernet.report.figures.axis import curve, fit_y, in_sight, temperature_scale
 from tempernet.report.figures.sheet import look, print_style, sheet
 from tempernet.report.formatting import with_error
-from tempernet.results.anneal import Annealed, held_out_scores
+from tempernet.results.anneal import AnnealResults, held_out_scores
 
 
 @print_style()
-def cooling_figure(found: Annealed) -> Figure:
+def cooling_figure(found: AnnealResults) -> Figure:
     """Loss per example against T, hot on the left, with bands of one standard error.
 
     The star is the temperature gone back to; the diamond is the single network of least validation
@@ -96,7 +96,7 @@ def _mark(
     )
 
 
-def _on_test(found: Annealed) -> list[str]:
+def _on_test(found: AnnealResults) -> list[str]:
     """The scores on the test set in a sentence; none before the cooling has ended."""
     scores = held_out_scores(found)
     if not scores:

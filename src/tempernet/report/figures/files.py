@@ -16,27 +16,28 @@ from tempernet.report.figures.loss import ensemble_figure, loss_figure
 from tempernet.report.figures.physics import heat_capacity_figure, mean_square_figure
 from tempernet.report.figures.sheet import print_style
 from tempernet.report.figures.trajectory import trajectory_figure
-from tempernet.results.optimise import Optimised
+from tempernet.results.optimise import OptimiseResults
 from tempernet.results.sweep import SweepResults
 from tempernet.store.files import write_atomic
 
+Figures = Mapping[str, Callable[[], Figure | None]]
+"""Name of its files -> what draws a figure, or None if there is nothing to show."""
 DPI = 160
 _METADATA = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 """What would change from day to day or from version to version."""
 
 
-def draw_all(
+def sweep_figures(
     results: SweepResults,
-    folder: Path,
     images: tuple[np.ndarray, np.ndarray] | None = None,
-    optimised: Mapping[str, Optimised] | None = None,
-) -> list[Path]:
-    """Draw every figure that the run has something for into the folder; returns the files.
+    optimised: Mapping[str, OptimiseResults] | None = None,
+) -> Figures:
+    """Every figure of a sweep, by the name of its files.
 
     `images` are the training images (n, h, w) and their labels (n,) for Fig. 1; `optimised` as in
     `loss_figure`.
     """
-    figures: dict[str, Callable[[], Figure | None]] = {
+    return {
         "fig1-images": lambda: (
             None if images is None else images_figure(*images, results.settings.data.seed, results)
         ),
@@ -49,9 +50,13 @@ def draw_all(
         "ensemble": lambda: ensemble_figure(results),
         "mean-square": lambda: mean_square_figure(results),
     }
+
+
+def draw_all(figures: Figures, folder: Path) -> list[Path]:
+    """Draw every figure that there is something for into the folder; returns the files."""
     written: list[Path] = []
-    for name, draw in figures.items():
-        figure = draw()
+    for name, draw_fn in figures.items():
+        figure = draw_fn()
         if figure is not None:
             written += save(figure, folder / name)
     return written

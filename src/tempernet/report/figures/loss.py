@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tempernet.diagnostics.thermo import INTERVAL, BestTemperature
-from tempernet.report import sentences
 from tempernet.report.figures.axis import (
     Scale,
     curve,
@@ -30,13 +29,13 @@ from tempernet.report.figures.sheet import (
     sheet,
     sheet_of,
 )
-from tempernet.results.optimise import Optimised
+from tempernet.results.optimise import OptimiseResults
 from tempernet.results.sweep import SweepResults
 
 
 @print_style()
 def loss_figure(
-    runs: Sequence[SweepResults], optimised: Mapping[str, Optimised] | None = None
+    runs: Sequence[SweepResults], optimised: Mapping[str, OptimiseResults] | None = None
 ) -> Figure:
     """Figs. 3 and 4: train and test loss per example against T for one or more runs, with one
     standard error.
@@ -51,10 +50,7 @@ def loss_figure(
     if any("test_loss" in run.summary for run in runs):
         panels.append(("test_loss", "test loss per example"))
     size = (4.2 + 3.6 * (len(panels) - 1), 4.3 + 0.3 * len(runs))
-    notes = [
-        f"{note(run)}; best {sentences.best_temperature(run.best)}" if run.best else note(run)
-        for run in runs
-    ]
+    notes = [note(run) + (f"; best {run.best.statement}" if run.best else "") for run in runs]
     alarm = not all(run.verdict.good for run in runs)
     figure, panel = sheet("Loss against temperature", notes, size, alarm)
     row = panel.subplots(1, len(panels), squeeze=False)[0]
@@ -206,7 +202,7 @@ def _face(run: SweepResults, style: Look) -> str:
 def _draw_optimised(
     axes: Axes,
     labels: Sequence[str],
-    optimised: Mapping[str, Optimised],
+    optimised: Mapping[str, OptimiseResults],
     name: str,
     marks: dict[str, Artist],
 ) -> list[np.ndarray | float]:

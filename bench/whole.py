@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from task import LONG_RUN
 
-from tempernet import config
+from tempernet import config, configure
 from tempernet.report import figures
 from tempernet.results import sweep as results
 from tempernet.store import RunFolder, outcome
@@ -29,6 +29,7 @@ def rate(rounds: int) -> dict[str, Any]:
     rounds are short and the rest weighs more than in the paper's settings. Results and figures are
     drawn once in a long run.
     """
+    configure()
     settings = config.resolve(
         preset="paper-d500",
         assignments=[

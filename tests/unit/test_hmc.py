@@ -18,7 +18,7 @@ from tempernet import Dynamics, Gaussian, UniformBox, temperature_path
 from tempernet.kernels.hmc import Info, Kernel, draw_momentum, kinetic_change
 from tempernet.kernels.integrator import Point
 from tempernet.model.priors import Prior
-from tempernet.paths.path import Centre, bridge_path
+from tempernet.paths.bridge import Centre, bridge_path
 
 DIMENSION = 4
 LIKE = jax.ShapeDtypeStruct((DIMENSION,), jnp.float32)

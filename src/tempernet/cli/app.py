@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import typer
 
 from tempernet import config
+from tempernet.devices import configure
 from tempernet.errors import (
     ConfigError,
     DataError,
@@ -494,6 +495,8 @@ def main() -> None:
     if debug:
         sys.argv.remove("--debug")
     try:
+        # Before anything uses JAX.
+        configure()
         app()
     except TempernetError as error:
         if debug:

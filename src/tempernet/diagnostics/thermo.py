@@ -1,6 +1,4 @@
-"""What the samples of a ladder say: heat capacity, overlaps, the best temperature, the ensemble's
-prediction.
-"""
+"""What the samples of a ladder say: heat capacity, overlaps, the best temperature."""
 
 from __future__ import annotations
 
@@ -13,7 +11,6 @@ from tempernet.diagnostics.statistics import Estimate, average, blocks
 
 BOOTSTRAP = 1000
 INTERVAL = 0.9
-CALIBRATION_BINS = 15
 HISTOGRAM_BINS = 20
 
 
@@ -116,33 +113,3 @@ def _statement(temperature: float, low: float, high: float, at_end: str, above: 
     return interval
 
 
-class EnsembleScore(NamedTuple):
-    """Loss, accuracy and calibration error of an average prediction, each (...,)."""
-
-    loss: np.ndarray
-    accuracy: np.ndarray
-    calibration: np.ndarray
-
-
-def ensemble_score(probabilities: np.ndarray, labels: np.ndarray) -> EnsembleScore:
-    """Score average predictions (..., examples, classes) against labels (examples,)."""
-    examples = np.arange(len(labels))
-    of_truth = probabilities[..., examples, labels]
-    tiny = np.finfo(probabilities.dtype).tiny
-    loss = -np.log(np.maximum(of_truth, tiny)).mean(axis=-1)
-    correct = probabilities.argmax(axis=-1) == labels
-    return EnsembleScore(
-        loss, correct.mean(axis=-1), calibration_error(probabilities.max(axis=-1), correct)
-    )
-
-
-def calibration_error(confidence: np.ndarray, correct: np.ndarray) -> np.ndarray:
-    """Expected calibration error: |accuracy - confidence| averaged over 15 bins of confidence (...,
-    examples).
-    """
-    bins = np.minimum((confidence * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
-    gap = correct.astype(np.float64) - confidence
-    error = np.zeros(confidence.shape[:-1])
-    for index in range(CALIBRATION_BINS):
-        error += np.abs(np.where(bins == index, gap, 0).mean(axis=-1))
-    return error

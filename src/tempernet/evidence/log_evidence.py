@@ -18,7 +18,9 @@ from tempernet.evidence import estimators as evidence
 from tempernet.evidence.estimators import HEADLINE, LogRatio, PathSamples, Quadratic
 from tempernet.model.networks import Weights
 from tempernet.model.target import Target
-from tempernet.paths.path import Centre, Path, bridge_path, temperature_path
+from tempernet.paths.bridge import Centre, bridge_path
+from tempernet.paths.path import Path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.tempering.adaptation import Adaptation, is_measured, stage_ends
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.rounds import State

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tempernet.annealing.annealer import Schedule
+from tempernet.annealing.schedule import Schedule
 from tempernet.annealing.stopping import Course, follow, least
 from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.errors import StoreError

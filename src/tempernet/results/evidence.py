@@ -26,7 +26,8 @@ from tempernet.errors import StoreError
 from tempernet.evidence import estimators as evidence
 from tempernet.evidence.estimators import HEADLINE, LogRatio, PathSamples
 from tempernet.paths.ladders import Barrier, measure_barrier
-from tempernet.paths.path import Centre, bridge_path, temperature_path
+from tempernet.paths.bridge import Centre, bridge_path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.paths.path import Path as RungPath
 from tempernet.store import RunFolder
 from tempernet.store.folder import PROVENANCE, QUADRATIC

@@ -26,14 +26,14 @@ from tempernet.diagnostics.thermo import (
     BestTemperature,
     best_temperature,
     bimodality,
-    ensemble_score,
     heat_capacity,
     histogram_overlap,
 )
 from tempernet.diagnostics.verdict import Verdict, judge
 from tempernet.errors import StoreError
+from tempernet.model.scores import ensemble_score
 from tempernet.paths.ladders import Barrier, measure_barrier
-from tempernet.paths.path import temperature_path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.store import RunFolder, files
 from tempernet.store.folder import PROVENANCE, RESULTS_NC
 

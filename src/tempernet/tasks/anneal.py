@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from tempernet.annealing.annealer import Annealer, Position, Schedule, held_out_score_fn, stacked
+from tempernet.annealing import Annealer, Position, Schedule, held_out_score_fn
+from tempernet.annealing.position import stacked
 from tempernet.config import AnnealSettings
 from tempernet.errors import ConfigError, NumericsError, Stopped
 from tempernet.model.prediction import predict, scores
-from tempernet.paths.path import temperature_path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.results import optimise as optimised
 from tempernet.results.anneal import schedule_of
 from tempernet.store import RunFolder

@@ -17,7 +17,7 @@ from tempernet.evidence.estimators import Quadratic
 from tempernet.evidence.log_evidence import first_betas, first_temperatures
 from tempernet.model.networks import Weights
 from tempernet.paths import path as paths
-from tempernet.paths.path import Centre
+from tempernet.paths.bridge import Centre
 from tempernet.store import RunFolder
 from tempernet.store.folder import QUADRATIC
 from tempernet.tasks.base import Progress, Task, state_arrays, state_from

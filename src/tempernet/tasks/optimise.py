@@ -20,7 +20,7 @@ from tempernet.model.priors import Gaussian
 from tempernet.model.target import Target
 from tempernet.optimise.minimise import Minimiser
 from tempernet.optimise.pool import Pool, enough, widest
-from tempernet.paths.path import temperature_path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.store import RunFolder
 from tempernet.tasks.base import Progress, Task
 from tempernet.tasks.problem import Problem

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 from tempernet.config import Settings
-from tempernet.paths.path import geometric_temperatures, temperature_path
+from tempernet.paths.temperatures import geometric_temperatures, temperature_path
 from tempernet.tasks.problem import Problem, make_engine, make_problem, make_tuning, temperatures_of
 from tempernet.tasks.sweep import PREDICTIONS, keep_rounds, kept_rungs
 from tempernet.tempering.adaptation import FIRST_TRAJECTORIES

@@ -12,9 +12,10 @@ from tempernet.config import SamplingSettings, Settings, TaskSettings
 from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz
 from tempernet.errors import ConfigError, DataError
 from tempernet.kernels import hmc
-from tempernet.model import networks, priors
-from tempernet.model.networks import MLP, network_by_name
-from tempernet.model.target import Batch, Target, hold_out
+from tempernet.model import priors
+from tempernet.model.mlp import MLP, network_by_name
+from tempernet.model.scores import hold_out
+from tempernet.model.target import Batch, Target
 from tempernet.optimise.minimise import Minimiser
 from tempernet.paths import path as paths
 from tempernet.tempering.engine import Engine
@@ -142,7 +143,7 @@ def make_network(settings: TaskSettings, data: Dataset) -> MLP:
 
 def model_hash(network: MLP, settings: TaskSettings) -> str:
     """Names the network and its prior."""
-    text = f"{networks.MLP.__name__} {network} {settings.prior!r}"
+    text = f"{MLP.__name__} {network} {settings.prior!r}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from tempernet.errors import Stopped
 from tempernet.evidence.log_evidence import around, stiffness
 from tempernet.model.networks import Weights
-from tempernet.paths.path import Centre
+from tempernet.paths.bridge import Centre
 from tempernet.tasks.base import Task, state_arrays, state_from
 from tempernet.tasks.problem import make_minimiser, make_tuning
 from tempernet.tempering.adaptation import Adaptation

@@ -20,7 +20,8 @@ from tempernet.kernels.hmc import Dynamics, Kernel
 from tempernet.kernels.integrator import Point, velocity_verlet
 from tempernet.model.networks import Network, Weights
 from tempernet.model.priors import per_leaf
-from tempernet.model.target import Batch, Score, Target, predict_fn, score_fn
+from tempernet.model.scores import Score, predict_fn, score_fn
+from tempernet.model.target import Batch, Target
 from tempernet.optimise.minimise import Minimiser, Minimum
 from tempernet.paths.path import Path, numbers
 from tempernet.tempering import tuning as rules

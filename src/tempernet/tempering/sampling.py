@@ -18,9 +18,10 @@ from tempernet.data import Examples
 from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.errors import ConfigError, check_count
 from tempernet.model.networks import Weights
-from tempernet.model.target import Target, hold_out
+from tempernet.model.scores import hold_out
+from tempernet.model.target import Target
 from tempernet.optimise.minimise import Minimiser
-from tempernet.paths.path import temperature_path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.population import annealed_weights
 from tempernet.tempering.rounds import Record, Rungs, State

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
-from runs import assert_same, everything
+from runs import assert_same, at_each_step, everything
 from test_faults import DAMAGE, Killed, kill_at, kinds, named_by, states_of
 
 from tempernet import config
@@ -25,7 +25,7 @@ from tempernet.results import anneal as annealed
 from tempernet.results import evidence as evidence_results
 from tempernet.results import optimise as optimised
 from tempernet.runs.status import current, problems
-from tempernet.store import RunFolder, files, outcome
+from tempernet.store import RunFolder, outcome
 from tempernet.tasks import anneal as anneal_module
 from tempernet.tasks import evidence as evidence_module
 from tempernet.tasks import optimise as optimise_module
@@ -161,16 +161,16 @@ def straight(
             free = free_engine(settings, problem, 3, tile=3)
             for module in (anneal_module, optimise_module):
                 patch.setattr(module, "free_engine", lambda *_: free)
-        files.before_write = count
+        at_each_step(count)
         go(path / "run")
-        files.before_write = None
+        at_each_step()
         yield Straight(path / "run", steps, go)
 
 
 @pytest.fixture(autouse=True)
 def no_hook() -> Iterator[None]:
     yield
-    files.before_write = None
+    at_each_step()
 
 
 def test_the_runs_have_something_to_lose(straight: Straight) -> None:
@@ -200,7 +200,7 @@ def test_killed_at_a_step_of_writing(part: int, straight: Straight, tmp_path: Pa
     try:
         straight.go(tmp_path / "run")
     except Killed:
-        files.before_write = None
+        at_each_step()
         straight.go(tmp_path / "run")
     assert_same(tmp_path / "run", straight.path)
 

@@ -13,10 +13,11 @@ from tempernet.devices import setup
 
 UNCHANGED = """
 import logging, os, sys, warnings
-import jax
+# What these change is theirs.
+import jax, scipy.interpolate, scipy.sparse
 
 def state():
-    settings = {name: getattr(jax.config, name) for name in jax.config.values}
+    settings = {name: getattr(jax.config, name, None) for name in jax.config.values}
     loggers = {
         name: (logger.level, list(logger.handlers), logger.propagate, logger.disabled)
         for name, logger in logging.Logger.manager.loggerDict.items()
@@ -29,6 +30,7 @@ OTHERS = ("matplotlib", "PIL", "asyncio", "concurrent", "xarray", "h5py", "pymba
 before = state()
 import tempernet
 after_import = state()
+assert "tempernet.tempering" not in sys.modules
 for name in tempernet.__all__:
     getattr(tempernet, name)
 after_all = state()
@@ -38,15 +40,11 @@ for part, old, new, newest in zip(
     assert old == new, part
     assert part == "loggers" or old == newest, part
 assert all(after_all[2][name] == old for name, old in before[2].items())
+from tempernet.devices.setup import _has_started
+assert not _has_started()
 print("unchanged")
 """
-COUNTED = """
-import tempernet, warnings
-tempernet.configure({argument})
-import jax
-print(jax.device_count(), "collective_call_terminate" in __import__("os").environ["XLA_FLAGS"])
-"""
-CAUGHT = """
+OUTCOME = """
 import os, warnings
 os.sched_getaffinity = lambda pid: set(range(4))
 import tempernet
@@ -54,9 +52,10 @@ from tempernet.devices.mesh import make_mesh
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
 {body}
+import jax
+print(jax.device_count(), "call_terminate_timeout" in os.environ.get("XLA_FLAGS", ""))
 for each in caught:
     print(f"{{each.category.__name__}}: {{each.message}}")
-print("end")
 """
 
 
@@ -74,12 +73,13 @@ def run(code: str, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def warned(body: str, **variables: str) -> list[str]:
-    """The warnings of a few lines on a machine of four cores."""
+def outcome(body: str, **variables: str) -> tuple[str, list[str]]:
+    """Devices, whether they wait for each other, and warnings, on a machine of four cores."""
     indented = "\n".join(f"    {line}" for line in body.splitlines())
-    done = run(CAUGHT.format(body=indented), **variables)
-    assert done.returncode == 0 and done.stdout.splitlines()[-1] == "end", done.stderr
-    return done.stdout.splitlines()[:-1]
+    done = run(OUTCOME.format(body=indented), **variables)
+    assert done.returncode == 0, done.stderr
+    devices, *warnings = done.stdout.splitlines()
+    return devices, warnings
 
 
 def test_importing_changes_nothing_in_the_process() -> None:
@@ -92,23 +92,24 @@ def test_importing_alone_does_not_load_jax() -> None:
     assert done.stdout.strip() == "False", done.stderr
 
 
+FLAG = "--xla_force_host_platform_device_count=1"
+
+
 @pytest.mark.parametrize(
-    ("argument", "variables", "number"),
+    ("body", "variables", "devices"),
     [
-        ("devices=3", {}, 3),
-        ("3", {"TEMPERNET_DEVICES": "2"}, 3),
-        ("", {"TEMPERNET_DEVICES": "2"}, 2),
-        ("", {"JAX_NUM_CPU_DEVICES": "5"}, 5),
-        ("", {"XLA_FLAGS": "--xla_force_host_platform_device_count=6"}, 6),
-        ("", {}, min(setup.cores(), setup.MAX_DEVICES)),
+        ("tempernet.configure()\nmake_mesh()", {}, "4 True"),
+        ("tempernet.configure(devices=3)", {"TEMPERNET_DEVICES": "2"}, "3 True"),
+        ("tempernet.configure()\nmake_mesh()", {"TEMPERNET_DEVICES": "2"}, "2 True"),
+        ("tempernet.configure()", {"JAX_NUM_CPU_DEVICES": "5"}, "5 True"),
+        ("tempernet.configure()\nmake_mesh()", {"XLA_FLAGS": FLAG}, "1 True"),
+        ("make_mesh(1)\ntempernet.configure(1)", {}, "1 False"),
     ],
 )
-def test_configure_sets_the_number_of_devices(
-    argument: str, variables: dict[str, str], number: int
+def test_who_asks_in_time_has_the_devices_and_no_warning(
+    body: str, variables: dict[str, str], devices: str
 ) -> None:
-    done = run(COUNTED.format(argument=argument), **variables)
-    assert done.stdout.strip() == f"{number} True", done.stderr
-    assert done.stderr == ""
+    assert outcome(body, **variables) == (devices, [])
 
 
 @pytest.mark.parametrize("devices", [0, 9, -1, 1.5, "two", True])
@@ -118,37 +119,22 @@ def test_a_number_of_devices_is_checked(devices: object) -> None:
 
 
 def test_a_process_that_nobody_configured_is_told_once_what_that_costs() -> None:
-    (said,) = warned("make_mesh()\nmake_mesh()\ntempernet.configure()")
-    assert said.startswith("DevicesWarning: ") and "1 of 4 cores" in said
-    assert "tempernet.configure()" in said
+    devices, (said,) = outcome("make_mesh()\nmake_mesh()\ntempernet.configure()")
+    assert devices == "1 False" and said.startswith("DevicesWarning: ")
+    assert "1 of 4 cores" in said and "tempernet.configure()" in said
 
 
 def test_configuring_too_late_is_told_once() -> None:
-    (said,) = warned(
+    devices, (said,) = outcome(
         "import jax; jax.devices()\ntempernet.configure()\ntempernet.configure()\nmake_mesh()"
     )
+    assert devices == "1 False"
     assert "JAX had started with 1 of 4 devices" in said and "before" in said
 
 
 def test_several_devices_that_do_not_wait_for_each_other_are_told() -> None:
-    (said,) = warned("make_mesh()", JAX_NUM_CPU_DEVICES="2")
-    assert "40 s" in said and "tempernet.configure()" in said
-    assert len(warned("make_mesh(2)", JAX_NUM_CPU_DEVICES="2")) == 1
-
-
-@pytest.mark.parametrize(
-    ("body", "variables"),
-    [
-        ("tempernet.configure()\nmake_mesh()", {}),
-        ("make_mesh(1)", {}),
-        ("make_mesh()", {"JAX_NUM_CPU_DEVICES": "1"}),
-        ("make_mesh()", {"XLA_FLAGS": "--xla_force_host_platform_device_count=1"}),
-        ("import jax; jax.devices()\ntempernet.configure(1)", {}),
-    ],
-    ids=["configured", "one asked for", "one by JAX", "one by XLA", "late, but the same"],
-)
-def test_who_asked_is_not_told(body: str, variables: dict[str, str]) -> None:
-    assert warned(body, **variables) == []
+    devices, (said,) = outcome("make_mesh(2)\nmake_mesh()", JAX_NUM_CPU_DEVICES="2")
+    assert devices == "2 False" and "40 s" in said and "tempernet.configure()" in said
 
 
 def test_the_public_names_are_those_that_a_type_checker_sees() -> None:

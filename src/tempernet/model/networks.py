@@ -153,8 +153,8 @@ def from_equinox(make_module: Callable[[Array], Module]) -> FunctionNetwork:
         return eqx.filter(make_module(key), eqx.is_inexact_array)
 
     def logits_fn(weights: Weights, inputs: Array) -> Array:
-        one_fn = eqx.combine(weights, static)
-        return jax.vmap(one_fn)(inputs)
+        scores: Array = jax.vmap(eqx.combine(weights, static))(inputs)
+        return scores
 
     return FunctionNetwork(init_fn, logits_fn)
 

@@ -136,7 +136,8 @@ class Gaussian:
         """Minus the log density up to a constant, sum of w_i^2 / (2 std_i^2)."""
         terms = jax.tree.map(lambda w, s: 0.5 * jnp.sum(jnp.square(w / s)), weights, self.std)
         zero: Array = jnp.zeros((), jnp.result_type(*jax.tree.leaves(weights)))
-        return sum(jax.tree.leaves(terms), start=zero)
+        total: Array = sum(jax.tree.leaves(terms), start=zero)
+        return total
 
     def contains(self, weights: Weights) -> Array:
         """True: a Gaussian has no walls."""

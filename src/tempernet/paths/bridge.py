@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from numpy.typing import ArrayLike
 
 from tempernet.errors import ConfigError
 from tempernet.model.networks import Weights
@@ -19,7 +18,7 @@ class Centre(NamedTuple):
     """What a bridge leads to: w0, E(w0), and the diagonal k, one value for each weight."""
 
     weights: Weights
-    energy: ArrayLike
+    energy: Array | float
     stiffness: Weights
 
 

@@ -17,7 +17,7 @@ from tempernet.model.mlp import MLP, network_by_name
 from tempernet.model.scores import hold_out
 from tempernet.model.target import Batch, Target
 from tempernet.optimise.minimise import Minimiser
-from tempernet.paths import path as paths
+from tempernet import paths
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.tuning import Tuning
 

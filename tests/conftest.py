@@ -1,4 +1,4 @@
-"""Eight CPU devices for every test, strict promotion, caches of their own, and the shared folder."""
+"""Eight CPU devices for every test, strict promotion, own caches, and the shared folder."""
 
 import os
 import shutil
@@ -12,8 +12,8 @@ import tempernet
 # would inherit.
 tempernet.configure(devices=8)
 
-import jax
-import pytest
+import jax  # noqa: E402
+import pytest  # noqa: E402
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -1,4 +1,4 @@
-"""Faults of the disk for tests of the store: writes that fail or are killed, files that are damaged."""
+"""Faults of the disk for tests of the store: writes that fail or are killed, damaged files."""
 
 import io
 from collections.abc import Callable

@@ -13,8 +13,8 @@ from tempernet.diagnostics.statistics import average
 from tempernet.diagnostics.thermo import best_temperature
 from tempernet.diagnostics.verdict import judge
 from tempernet.evidence.estimators import LogRatio, PathSamples
-from tempernet.paths.ladders import measure_barrier
 from tempernet.paths.bridge import bridge_path
+from tempernet.paths.ladders import measure_barrier
 from tempernet.paths.temperatures import temperature_path
 from tempernet.results.evidence import NO_CENTRE, EvidenceResults, Recorded, headline_of
 from tempernet.results.optimise import Optimised

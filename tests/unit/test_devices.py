@@ -1,4 +1,4 @@
-"""Importing tempernet changes nothing; `configure` sets devices up; what is not set up is said once."""
+"""Importing tempernet changes nothing, `configure` sets devices up, what is not is said once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 import pytest
 
 import tempernet as tn
-from tempernet.devices import setup
 
 UNCHANGED = """
 import logging, os, sys, warnings

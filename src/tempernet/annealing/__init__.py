@@ -1,4 +1,7 @@
-"""Simulated annealing: replicas whose temperature falls side by side, and the rule that stops them."""
+"""Simulated annealing: replicas that cool side by side, and the rule that stops them.
+
+The front door in Python is `anneal.anneal`, as `tempernet.anneal`.
+"""
 
 from tempernet.annealing.annealer import LEAST_REPLICAS, Annealer
 from tempernet.annealing.position import Position

@@ -59,8 +59,8 @@ def anneal(
 
     Args:
         target: what is annealed.
-        validation: examples that are neither trained nor tested on, or for an energy of one's own any
-            loss of the weights of one replica, a scalar.
+        validation: examples that are neither trained nor tested on, or for an energy of one's own
+            any loss of the weights of one replica, a scalar.
         high, low, num: `num` temperatures from `high` down to `low`, a constant factor apart.
         replicas: how many run side by side, at least four: they tell the noise of their loss.
         burn_in: rounds at each temperature that tune the step size.

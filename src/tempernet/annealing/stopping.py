@@ -21,7 +21,8 @@ FALSE_RISE = 0.05
 """Chance that the second temperature counts as risen on a plateau.
 
 The k-th after the first has 1/k of it. With patience 1 a plateau of 25 temperatures ends annealing
-by chance in up to 19 % of runs, with 2 in up to 3 %, and with 3 in less than 1 % (`tests/unit/test_cooling.py` measures it).
+by chance in up to 19 % of runs, with 2 in up to 3 %, and with 3 in less than 1 %
+(`tests/unit/test_cooling.py` measures it).
 """
 
 

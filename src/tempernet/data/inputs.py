@@ -1,6 +1,4 @@
-"""New examples to predict: `x` and optionally `y` from an npz file, made like the training data of
-a run.
-"""
+"""New examples to predict, from an npz file, made like the training data of a run."""
 
 from pathlib import Path
 
@@ -18,7 +16,8 @@ def read_inputs(
     """Inputs normalised as `like.train` was, and their labels if the file has any.
 
     Args:
-        path: an npz file with `x`, of the training examples' shape unless `size` is given, and optionally `y`.
+        path: an npz file with `x`, of the training examples' shape unless `size` is given, and
+            optionally `y`.
         like: the data set that the network was trained on.
         size: side that images are resized to first, as the training images were; None keeps them.
     """
@@ -28,7 +27,8 @@ def read_inputs(
     x = checks.pixels(name, arrays["x"])
     if len(x) == 0:
         raise DataError(
-            f"{name} has no examples; at least one is needed to predict: check how the file was written"
+            f"{name} has no examples; at least one is needed to predict: check how the file was "
+            "written"
         )
     given, wanted = x.shape[1:], like.train.x.shape[1:]
     if size is not None:
@@ -36,7 +36,8 @@ def read_inputs(
     if x.shape[1:] != wanted:
         resized = "" if x.shape[1:] == given else f", resized {x.shape[1:]}"
         raise DataError(
-            f"{name} has examples of shape {given}{resized}; the run was trained on {wanted}: reshape or resize them"
+            f"{name} has examples of shape {given}{resized}; the run was trained on {wanted}: "
+            "reshape or resize them"
         )
     y = None
     if "y" in arrays:

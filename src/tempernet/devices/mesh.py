@@ -80,7 +80,7 @@ class Layout:
         return jax.tree.map(lambda spec: NamedSharding(self.mesh, spec), specs)
 
     def put_replicas(self, tree: _T) -> _T:
-        """Lay a tree of arrays (num_replicas, ...) out on the mesh, padded by repeats of the last."""
+        """Lay arrays (num_replicas, ...) out on the mesh, padded by repeats of the last replica."""
         extra = self.padded - self.num_replicas
 
         def put(leaf: np.ndarray | Array) -> Array:

@@ -83,7 +83,7 @@ def warn_if_not_configured(in_use: int, *, is_asked: bool = False) -> None:
         _warn(f"sampling on 1 of {cores()} cores: {ADVICE}")
     elif in_use > 1 and not _will_wait():
         _warn(
-            f"the {in_use} devices wait at most 40 s for each other, and XLA then ends the process, "
+            f"the {in_use} devices wait at most 40 s for each other before XLA ends the process, "
             f"as may happen on a busy machine: {ADVICE}"
         )
 

@@ -111,5 +111,3 @@ def _statement(temperature: float, low: float, high: float, at_end: str, above: 
         )
         return f"{interval}, not resolved: the loss at the {side} temperature is as low within its error"
     return interval
-
-

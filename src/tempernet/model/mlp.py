@@ -90,7 +90,7 @@ class MLP:
         return tuple(Layer(array((o, i)), array((o,))) for i, o in pairs)
 
     def logits(self, weights: tuple[Layer, ...], inputs: Array) -> Array:
-        """Scores (classes, examples) of inputs (..., examples), whose leading axes are flattened."""
+        """Scores (classes, examples) of inputs (..., examples), whose first axes are flattened."""
         scores = _affine(weights[0], inputs.reshape(-1, inputs.shape[-1]), _first_product)
         for layer in weights[1:]:
             scores = _affine(layer, jax.nn.sigmoid(scores), _product)

@@ -64,8 +64,9 @@ class FunctionNetwork:
 
     Args:
         init_fn: `init_fn(key)` draws the weights of one replica, any pytree of arrays.
-        logits_fn: `logits_fn(weights, inputs)` maps inputs (examples, ...) to class scores (examples,
-            classes); with `example_axis=-1`, inputs (..., examples) to scores (classes, examples).
+        logits_fn: `logits_fn(weights, inputs)` maps inputs (examples, ...) to class scores
+            (examples, classes); with `example_axis=-1`, inputs (..., examples) to scores (classes,
+            examples).
         fan_ins: k for each leaf of the weights, a pytree of numbers. Left out, k is worked out for
             leaves called `weight` (out, in, ...) and `bias`, whether in dicts, NamedTuples or
             modules.
@@ -178,7 +179,7 @@ def template(network: Network) -> Weights:
 
 
 def _fan_in_by_name(shapes: Weights) -> Weights:
-    """k of `weight` (out, in, ...): the product of the axes after the first, plus one for a bias."""
+    """k of a `weight` (out, in, ...): the product of its later axes, plus one for a bias."""
     leaves, treedef = jax.tree.flatten_with_path(shapes)
     by_layer: dict[str, dict[str, Any]] = {}
     for path, leaf in leaves:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+
 import jax
 import jax.numpy as jnp
 import numpy as np

@@ -104,7 +104,9 @@ class EnsembleScore(NamedTuple):
     calibration: NDArray[np.float64]
 
 
-def ensemble_score(probabilities: NDArray[np.floating], labels: NDArray[np.integer]) -> EnsembleScore:
+def ensemble_score(
+    probabilities: NDArray[np.floating], labels: NDArray[np.integer]
+) -> EnsembleScore:
     """Score average predictions (..., examples, classes) against labels (examples,)."""
     examples = np.arange(len(labels))
     of_truth = probabilities[..., examples, labels]

@@ -47,8 +47,8 @@ class Target:
     """E(w), the prior, and the data that E reads.
 
     Args:
-        energy_fn: `energy_fn(weights, data)` is the energy of one replica, a scalar; where `data` has
-            examples it is a sum over them, so that parts of the data may be summed on different
+        energy_fn: `energy_fn(weights, data)` is the energy of one replica, a scalar; where `data`
+            has examples it is a sum over them, so that parts of the data may be summed on different
             devices.
         prior: over the weights of one replica.
         init_fn: `init_fn(key)` draws starting weights of one replica.
@@ -154,7 +154,7 @@ def cross_entropy(scores: Array, one_hot: Array, axis: int) -> Array:
 
 
 def uninformed_loss(classes: int) -> float:
-    """Loss an example of the classifier that gives each class the same probability, log(classes)."""
+    """Loss an example of the classifier that thinks all classes equally likely: log(classes)."""
     return math.log(classes)
 
 
@@ -190,7 +190,7 @@ def make_batch(
 
 
 def check_network(network: Network, examples: Examples) -> int:
-    """Number of classes of a network that fits the examples; a ConfigError for one that does not."""
+    """Number of classes of a network, which must fit the examples."""
     must_be_network(network)
     check_example_axis("a network's example_axis", network.example_axis)
     check_type(

@@ -35,9 +35,7 @@ def fire_step(search: Search, evaluate_fn: EvaluateFn, half_width: Weights | Non
     )
     grow = ~uphill & (downhill > DELAY)
     largest = jnp.where(uphill & jnp.isinf(largest), LARGEST * dt, largest)
-    dt = jnp.where(
-        uphill, dt * SHRINK, jnp.where(grow, jnp.minimum(dt * GROWTH, largest), dt)
-    )
+    dt = jnp.where(uphill, dt * SHRINK, jnp.where(grow, jnp.minimum(dt * GROWTH, largest), dt))
     mixing = jnp.where(uphill, MIXING, jnp.where(grow, mixing * MIXING_DECAY, mixing))
     momentum = kick(momentum, point.gradient, dt)
     weights = jax.tree.map(lambda w, p: w + dt * p, point.weights, momentum)

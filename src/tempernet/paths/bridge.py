@@ -37,7 +37,7 @@ def bridge_path(
     Args:
         lambdas: (K,), increasing, from 0 (the posterior) to at most 1 (the quadratic).
         centre: w0, E(w0) and k of one replica.
-        draw_fn: draws from the quadratic's own density, lambda = 1; None if it cannot be drawn from.
+        draw_fn: draws from the quadratic's own density, lambda = 1; None if nothing does.
         of_copies: the centre's arrays have a leading axis, each copy has its own.
     """
     values = numbers("lambdas", lambdas)

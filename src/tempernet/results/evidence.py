@@ -25,10 +25,10 @@ from tempernet.diagnostics.verdict import Verdict, judge
 from tempernet.errors import StoreError
 from tempernet.evidence import estimators as evidence
 from tempernet.evidence.estimators import HEADLINE, LogRatio, PathSamples
-from tempernet.paths.ladders import Barrier, measure_barrier
 from tempernet.paths.bridge import Centre, bridge_path
-from tempernet.paths.temperatures import temperature_path
+from tempernet.paths.ladders import Barrier, measure_barrier
 from tempernet.paths.path import Path as RungPath
+from tempernet.paths.temperatures import temperature_path
 from tempernet.store import RunFolder
 from tempernet.store.folder import PROVENANCE, QUADRATIC
 

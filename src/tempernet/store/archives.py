@@ -13,6 +13,7 @@ import numpy as np
 
 from tempernet.errors import StoreError
 
+
 def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
     """Arrays as an npz archive, uncompressed."""
     buffer = io.BytesIO()

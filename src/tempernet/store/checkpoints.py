@@ -1,4 +1,4 @@
-"""Checkpoints: the newest three complete states of a run, each an npz with its SHA-256 beside it."""
+"""Checkpoints: the newest three complete states of a run, each with its SHA-256 beside it."""
 
 from __future__ import annotations
 

@@ -200,7 +200,7 @@ class Records:
         return read_fn()
 
     def _write_chunk(self, series: str, start: int, arrays: dict[str, np.ndarray]) -> Chunk:
-        """A chunk of the rows from `start` on, named by its first row and the one after its last."""
+        """A chunk of the rows from `start` on, named by its first row and the one after them."""
         number = len(next(iter(arrays.values())))
         content = archives.pack(arrays)
         name = f"{series}-{start:08d}-{start + number:08d}.npz"

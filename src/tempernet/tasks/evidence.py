@@ -11,12 +11,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from tempernet import paths
 from tempernet.config import EvidenceSettings
 from tempernet.errors import NumericsError, Stopped
 from tempernet.evidence.estimators import Quadratic
 from tempernet.evidence.log_evidence import first_betas, first_temperatures
 from tempernet.model.networks import Weights
-from tempernet import paths
 from tempernet.paths.bridge import Centre
 from tempernet.store import RunFolder
 from tempernet.store.folder import QUADRATIC

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tempernet import paths
 from tempernet.config import SamplingSettings, Settings, TaskSettings
 from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz
 from tempernet.errors import ConfigError, DataError
@@ -17,7 +18,6 @@ from tempernet.model.mlp import MLP, network_by_name
 from tempernet.model.scores import hold_out
 from tempernet.model.target import Batch, Target
 from tempernet.optimise.minimise import Minimiser
-from tempernet import paths
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.tuning import Tuning
 

@@ -82,6 +82,7 @@ def shown(value: object) -> str:
         if len(text) <= 60 and "\n" not in text:
             return text
     kind = type(value).__name__
+    kind = "array" if kind in ("ndarray", "ArrayImpl") else kind
     shape = getattr(value, "shape", None)
     if shape == ():
         return repr(value)

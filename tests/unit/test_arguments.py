@@ -102,7 +102,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...]]] = {
     "energy with weights as start": (
         lambda: tn.Target.from_energy(energy, BOX, np.zeros(2)),
         ConfigError,
-        ("init_fn must be a function of a key", "an ndarray of shape (2,)"),
+        ("init_fn must be a function of a key", "an array of shape (2,)"),
     ),
     "box for a target": (
         lambda: tn.UniformBox.for_network(TARGET),
@@ -136,7 +136,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...]]] = {
     "functions that are none": (
         lambda: tn.FunctionNetwork(np.zeros(3), lambda w, x: x),
         ConfigError,
-        ("init_fn of FunctionNetwork must be a function", "an ndarray of shape (3,)"),
+        ("init_fn of FunctionNetwork must be a function", "an array of shape (3,)"),
     ),
     "scores that are no function": (
         lambda: tn.FunctionNetwork(lambda key: 0, None),
@@ -222,7 +222,7 @@ def test_a_complaint_says_what_was_given_what_is_allowed_and_what_to_do() -> Non
         (np.float32(1.5), "np.float32(1.5)"),
         ("x" * 100, "'" + "x" * 56 + "..."),
         ([1, 2], "[1, 2]"),
-        (np.zeros((2, 3)), "an ndarray of shape (2, 3)"),
+        (np.zeros((2, 3)), "an array of shape (2, 3)"),
         (int, "the class int"),
         (EXAMPLES, "an Examples"),
         (len, "a builtin_function_or_method"),

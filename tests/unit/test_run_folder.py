@@ -34,7 +34,8 @@ def test_a_file_of_another_run_is_named(tmp_path: Path) -> None:
         "checkpoints/00000000.sha256",
     ):
         (one.path / name).write_bytes((two.path / name).read_bytes())
-    message = f"belongs to another run: it carries the id {two.run}, and the provenance.json beside it {one.run}"
+    message = f"belongs to another run: it carries the id {two.run}, "
+    message += f"and the provenance.json beside it {one.run}"
     with pytest.raises(StoreError, match=rf"status\.json {message}"):
         one.read_json(STATUS)
     with pytest.raises(StoreError, match=rf"config\.toml {message}"):
@@ -203,3 +204,48 @@ def test_settings_that_were_changed_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="was changed"):
         _ = folder.settings
     folder.unlock()
+
+
+def test_the_parts_of_a_folder_are_kept_and_a_reader_sees_what_a_writer_adds(
+    tmp_path: Path,
+) -> None:
+    writer, reader = begun(tmp_path), RunFolder.open(tmp_path)
+    assert reader.records is reader.records and reader.checkpoints is reader.checkpoints
+    assert reader.records.length("rounds") == 0 and reader.records.series == []
+    for done in (1, 2):
+        writer.records.append("rounds", row(done))
+        writer.records.flush()
+        assert reader.records.length("rounds") == done and reader.records.series == ["rounds"]
+        assert list(reader.records.load("rounds")) == list(row(0))
+    writer.records.truncate({"rounds": 1})
+    assert reader.records.length("rounds") == 1 and reader.records.verify() == []
+    writer.unlock()
+
+
+def test_a_checkpoint_has_the_revisions_of_its_own_time(tmp_path: Path) -> None:
+    folder = begun(tmp_path)
+    checkpoints = folder.checkpoints
+    before = dict(checkpoints.revisions)
+    folder.write_json(PROVENANCE, {"seed": 1})
+    checkpoints.save({"x": np.zeros(1)}, {"round": 1})
+    found, _ = checkpoints.latest()
+    assert found is not None
+    assert found.meta["revisions"][PROVENANCE] == before[PROVENANCE] + 1
+    folder.unlock()
+
+
+def test_who_has_the_lock_again_reads_what_another_wrote_meanwhile(tmp_path: Path) -> None:
+    first = begun(tmp_path)
+    first.records.append("rounds", row(0))
+    first.records.flush()
+    first.unlock()
+    second = RunFolder.open(tmp_path)
+    second.lock()
+    second.records.append("rounds", row(1))
+    second.records.flush()
+    second.unlock()
+    first.lock()
+    first.records.append("rounds", row(2))
+    first.records.flush()
+    assert first.records.length("rounds") == second.records.length("rounds") == 3
+    first.unlock()

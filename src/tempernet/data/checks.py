@@ -10,11 +10,12 @@ _PIXEL_TYPES = (np.uint8, np.float16, np.float32, np.float64)
 
 def whole_number(name: str, value: object, low: int, high: int | None = None) -> int:
     """Return `value` as an int if it is a whole number from `low` to `high` (None: no limit)."""
-    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_integer or value < low or (high is not None and value > high):
-        allowed = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise DataError(f"{name} must be an integer {allowed}, got {value!r}")
-    return int(value)
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        number = int(value)
+        if number >= low and (high is None or number <= high):
+            return number
+    allowed = f"of at least {low}" if high is None else f"from {low} to {high}"
+    raise DataError(f"{name} must be an integer {allowed}, got {value!r}")
 
 
 def pixels(name: str, x: np.ndarray) -> np.ndarray:

@@ -143,7 +143,8 @@ class Gaussian:
     def contains(self, weights: Weights) -> Array:
         """True: a Gaussian has no walls."""
         del weights
-        return jnp.bool_(True)
+        everywhere: Array = jnp.bool_(True)
+        return everywhere
 
     def log_density(self, weights: Weights) -> Array:
         """Normalised log density."""

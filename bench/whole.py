@@ -11,15 +11,16 @@ import jax
 import numpy as np
 from task import LONG_RUN
 
-from tempernet import config
+from tempernet import config, configure
 from tempernet.report import figures
 from tempernet.report.sweep import document
 from tempernet.results import sweep as results
 from tempernet.store import RunFolder, outcome
-from tempernet.tasks.base import Progress, Watch
-from tempernet.tasks.ladder import SAMPLE
+from tempernet.tasks.base import Watch
 from tempernet.tasks.problem import make_problem
 from tempernet.tasks.sweep import Sweep
+from tempernet.tempering.host import Progress
+from tempernet.tempering.sampler import SAMPLE
 
 
 def rate(rounds: int) -> dict[str, Any]:
@@ -30,6 +31,7 @@ def rate(rounds: int) -> dict[str, Any]:
     rounds are short and the rest weighs more than in the paper's settings. Results and figures are
     drawn once in a long run.
     """
+    configure()
     settings = config.resolve(
         config.SweepSettings,
         preset="paper-d500",

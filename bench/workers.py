@@ -34,7 +34,7 @@ def run(name: str, num_examples: int, num_steps: int, rounds: int) -> dict[str, 
 def sampler(name: str, num_examples: int, num_steps: int, rounds: int) -> dict[str, Any]:
     """Rounds of L steps of all replicas, everything included."""
     if name in task.PEERS:
-        jax.devices()  # Starts JAX as it comes, with one device, before tempernet asks for one a core.
+        jax.devices()  # Starts JAX as it comes, with one device.
     import tempernet
 
     network, train = tempernet.MLP(task.SIZES), tempernet.mnist16().split(num_examples).train
@@ -53,6 +53,7 @@ def sampler(name: str, num_examples: int, num_steps: int, rounds: int) -> dict[s
     else:
         from ours import engine_sampler
 
+        tempernet.configure()
         made = engine_sampler(
             tempernet.Target.classifier(network, train, prior),
             weights,
@@ -96,6 +97,7 @@ def memory() -> dict[str, Any]:
 
     import tempernet
 
+    tempernet.configure()
     network, train = tempernet.M1, tempernet.mnist16().split(50).train
     target = tempernet.Target.classifier(network, train, tempernet.UniformBox.for_network(network))
     temperatures = tempernet.geometric_temperatures(task.COLDEST, task.HOTTEST, task.MANY_REPLICAS)

@@ -1,6 +1,4 @@
-"""Eight CPU devices for every test, strict promotion, caches of their own, and where the optional
-shared folder is.
-"""
+"""Eight CPU devices for every test, strict promotion, own caches, and the shared folder."""
 
 import os
 import shutil
@@ -8,13 +6,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-# JAX would set another level, which the commands that tests run would inherit.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import tempernet
 
-import jax
-import pytest
+# Before JAX is imported, which would set a level of logging that the commands that tests run
+# would inherit.
+tempernet.configure(devices=8)
 
-jax.config.update("jax_num_cpu_devices", 8)
+import jax  # noqa: E402
+import pytest  # noqa: E402
+
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 

@@ -1,31 +1,41 @@
-"""Bayesian neural networks at finite temperature, by replica-exchange Hamiltonian Monte Carlo."""
+"""Bayesian neural networks at finite temperature, by replica-exchange Hamiltonian Monte Carlo.
 
-import os
+Importing this changes nothing in the process and starts nothing: a name below is loaded when it is
+first used, so that `configure` can come before JAX.
+"""
+
+import importlib
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
-# On some processors XLA takes programs that it has kept itself for those of another machine, and
-# says so in pages of text. It listens to this only before JAX is imported; what really fails is an
-# exception all the same.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-from tempernet.devices.mesh import one_device_per_core, wait_for_late_devices
+if TYPE_CHECKING:
+    from tempernet.annealing.anneal import anneal
+    from tempernet.api.evidence import log_evidence
+    from tempernet.api.load import load
+    from tempernet.api.sample import sample
+    from tempernet.api.samples import Samples
+    from tempernet.data import mnist16, read_idx, read_indices, read_npz
+    from tempernet.devices.setup import configure
+    from tempernet.errors import (
+        ConfigError,
+        DataError,
+        DevicesWarning,
+        NumericsError,
+        StoreError,
+        TempernetError,
+    )
+    from tempernet.kernels.dynamics import Dynamics
+    from tempernet.model.mlp import M1, M3, MLP, M3star
+    from tempernet.model.networks import FunctionNetwork, from_equinox
+    from tempernet.model.priors import Gaussian, UniformBox
+    from tempernet.model.scores import hold_out
+    from tempernet.model.target import Target, uninformed_loss
+    from tempernet.optimise.minimise import Minimiser
+    from tempernet.paths.temperatures import geometric_temperatures, temperature_path
+    from tempernet.tempering.engine import Engine
+    from tempernet.tempering.tuning import Tuning
 
 __version__ = version("tempernet")
-
-wait_for_late_devices()
-one_device_per_core()
-
-from tempernet.annealing.annealer import anneal  # noqa: E402
-from tempernet.data import mnist16, read_idx, read_indices, read_npz  # noqa: E402
-from tempernet.errors import ConfigError, DataError, NumericsError, StoreError, TempernetError  # noqa: E402
-from tempernet.kernels.dynamics import Dynamics  # noqa: E402
-from tempernet.model.networks import M1, M3, MLP, FunctionNetwork, M3star, from_equinox  # noqa: E402
-from tempernet.model.priors import Gaussian, UniformBox  # noqa: E402
-from tempernet.model.target import Target, hold_out, uninformed_loss  # noqa: E402
-from tempernet.optimise.minimise import Minimiser  # noqa: E402
-from tempernet.paths.path import geometric_temperatures, temperature_path  # noqa: E402
-from tempernet.tempering.engine import Engine  # noqa: E402
-from tempernet.tempering.tuning import Tuning  # noqa: E402
 
 __all__ = [
     "M1",
@@ -33,6 +43,7 @@ __all__ = [
     "MLP",
     "ConfigError",
     "DataError",
+    "DevicesWarning",
     "Dynamics",
     "Engine",
     "FunctionNetwork",
@@ -40,19 +51,60 @@ __all__ = [
     "M3star",
     "Minimiser",
     "NumericsError",
+    "Samples",
     "StoreError",
     "Target",
     "TempernetError",
     "Tuning",
     "UniformBox",
     "anneal",
+    "configure",
     "from_equinox",
     "geometric_temperatures",
     "hold_out",
+    "load",
+    "log_evidence",
     "mnist16",
     "read_idx",
     "read_indices",
     "read_npz",
+    "sample",
     "temperature_path",
     "uninformed_loss",
 ]
+
+_NAMES_OF = {
+    "annealing.anneal": "anneal",
+    "api.evidence": "log_evidence",
+    "api.load": "load",
+    "api.sample": "sample",
+    "api.samples": "Samples",
+    "data": "mnist16 read_idx read_indices read_npz",
+    "devices.setup": "configure",
+    "errors": "ConfigError DataError DevicesWarning NumericsError StoreError TempernetError",
+    "kernels.dynamics": "Dynamics",
+    "model.mlp": "M1 M3 MLP M3star",
+    "model.networks": "FunctionNetwork from_equinox",
+    "model.priors": "Gaussian UniformBox",
+    "model.scores": "hold_out",
+    "model.target": "Target uninformed_loss",
+    "optimise.minimise": "Minimiser",
+    "paths.temperatures": "geometric_temperatures temperature_path",
+    "tempering.engine": "Engine",
+    "tempering.tuning": "Tuning",
+}
+"""The public names by the module that they live in: what a type checker reads above."""
+_HOME = {name: module for module, names in _NAMES_OF.items() for name in names.split()}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOME:
+            raise AttributeError(f"module 'tempernet' has no attribute {name!r}")
+        found = getattr(importlib.import_module(f"tempernet.{_HOME[name]}"), name)
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

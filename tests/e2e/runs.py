@@ -7,7 +7,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +17,7 @@ import pytest
 
 from tempernet.cli import app as cli
 from tempernet.runs.status import problems
-from tempernet.store import RunFolder
+from tempernet.store import RunFolder, files
 
 PROGRAM = str(Path(sys.executable).parent / "tempernet")
 
@@ -30,6 +30,11 @@ def command(
     """
     given = [*before, PROGRAM, *map(str, arguments)]
     return subprocess.run(given, capture_output=True, text=True, timeout=timeout, check=False)
+
+
+def at_each_step(hook: Callable[[Path, str], None] = lambda path, step: None) -> None:
+    """Call this at each step of a write from now on; nothing without one."""
+    pytest.MonkeyPatch().setattr(files, "before_step", hook)
 
 
 class Ended(NamedTuple):

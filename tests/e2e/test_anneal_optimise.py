@@ -24,7 +24,7 @@ from runs import Ended, here
 from tempernet import config, mnist16
 from tempernet.data.images import resize
 from tempernet.kinds import KINDS
-from tempernet.model.networks import network_by_name
+from tempernet.model.mlp import network_by_name
 from tempernet.results.anneal import load
 from tempernet.store import RunFolder, files
 from tempernet.tasks.problem import load_data, make_problem

@@ -12,10 +12,11 @@ from tempernet import config
 from tempernet.errors import Stopped
 from tempernet.runs.status import problems
 from tempernet.store import RunFolder
-from tempernet.tasks.base import Progress, Watch
-from tempernet.tasks.ladder import COOL
+from tempernet.tasks.base import Watch
 from tempernet.tasks.problem import make_problem
 from tempernet.tasks.sweep import Sweep
+from tempernet.tempering.host import Progress
+from tempernet.tempering.sampler import COOL
 
 SMALL = (
     "start.weights=annealed",

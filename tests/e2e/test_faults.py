@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runs import assert_same, everything
+from runs import assert_same, at_each_step, everything
 
 from tempernet import config
 from tempernet.errors import ConfigError, StoreError
@@ -105,7 +105,7 @@ def write_results(path: Path) -> None:
 @pytest.fixture(autouse=True)
 def no_hook() -> Iterator[None]:
     yield
-    files.before_write = None
+    at_each_step()
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +123,7 @@ def straight(
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep_module, "make_engine", lambda *_: engine)
-        patch.setattr(files, "before_write", count)
+        patch.setattr(files, "before_step", count)
         folder = RunFolder.create(path)
         Sweep(SETTINGS, problem, folder).run()
         write_results(path)
@@ -141,7 +141,7 @@ def kill_at(step: int) -> None:
         if left < 0:
             raise Killed
 
-    files.before_write = hook
+    at_each_step(hook)
 
 
 def states_of(run_fn: Callable[[Path], object], folder: Path) -> list[Path]:
@@ -159,9 +159,9 @@ def states_of(run_fn: Callable[[Path], object], folder: Path) -> list[Path]:
         if state not in states:
             states[state] = Path(shutil.copytree(run, folder / f"{len(states)}"))
 
-    files.before_write = snapshot
+    at_each_step(snapshot)
     run_fn(run)
-    files.before_write = None
+    at_each_step()
     return list(states.values())
 
 
@@ -181,7 +181,7 @@ def test_killed_at_a_step_of_writing(
     try:
         go_on(tmp_path / "run")
     except Killed:
-        files.before_write = None
+        at_each_step()
         go_on(tmp_path / "run")
     assert_same(tmp_path / "run", path)
 
@@ -214,13 +214,13 @@ def test_a_write_that_fails_leaves_the_last_checkpoint(
         if left < 0:
             raise OSError(28 if fault == "disk full" else 5, fault)
 
-    files.before_write = hook
+    at_each_step(hook)
     with pytest.raises(
         StoreError,
         match="the disk is full: .* needs .* MB" if fault == "disk full" else "cannot write",
     ):
         go_on(tmp_path / "run")
-    files.before_write = None
+    at_each_step()
     go_on(tmp_path / "run")
     assert_same(tmp_path / "run", path)
 

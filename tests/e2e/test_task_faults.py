@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
-from runs import assert_same, everything
+from runs import assert_same, at_each_step, everything
 from test_faults import DAMAGE, Killed, kill_at, kinds, named_by, states_of
 
 from tempernet import config
@@ -29,16 +29,17 @@ from tempernet.results import anneal as annealed
 from tempernet.results import evidence as evidence_results
 from tempernet.results import optimise as optimised
 from tempernet.runs.status import current, problems
-from tempernet.store import RunFolder, files, outcome
+from tempernet.store import RunFolder, outcome
 from tempernet.tasks import anneal as anneal_module
 from tempernet.tasks import evidence as evidence_module
 from tempernet.tasks import optimise as optimise_module
 from tempernet.tasks.anneal import Anneal
-from tempernet.tasks.base import Progress, Task, Watch
+from tempernet.tasks.base import Task, Watch
 from tempernet.tasks.evidence import evidence_task
 from tempernet.tasks.optimise import Optimise, free_engine
 from tempernet.tasks.problem import make_engine, make_problem
 from tempernet.tempering.engine import Engine
+from tempernet.tempering.host import Progress
 
 PROBLEM = [
     "data.n_train=20",
@@ -170,16 +171,16 @@ def straight(
             free = free_engine(settings, problem, 3, tile=3)
             for module in (anneal_module, optimise_module):
                 patch.setattr(module, "free_engine", lambda *_: free)
-        files.before_write = count
+        at_each_step(count)
         go(path / "run")
-        files.before_write = None
+        at_each_step()
         yield Straight(path / "run", steps, go)
 
 
 @pytest.fixture(autouse=True)
 def no_hook() -> Iterator[None]:
     yield
-    files.before_write = None
+    at_each_step()
 
 
 def test_the_runs_have_something_to_lose(straight: Straight) -> None:
@@ -209,7 +210,7 @@ def test_killed_at_a_step_of_writing(part: int, straight: Straight, tmp_path: Pa
     try:
         straight.go(tmp_path / "run")
     except Killed:
-        files.before_write = None
+        at_each_step()
         straight.go(tmp_path / "run")
     assert_same(tmp_path / "run", straight.path)
 

@@ -13,12 +13,14 @@ from tempernet.diagnostics.statistics import average
 from tempernet.diagnostics.thermo import best_temperature
 from tempernet.diagnostics.verdict import judge
 from tempernet.evidence import Disagreement, LogRatio, PathSamples
+from tempernet.paths.bridge import bridge_path
 from tempernet.paths.ladders import measure_barrier
-from tempernet.paths.path import bridge_path, temperature_path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.results.evidence import EvidenceResults, headline_of
 from tempernet.results.optimise import OptimiseResults
 from tempernet.results.path_records import NO_CENTRE, RecordedPath
-from tempernet.results.sweep import SweepResults, summarise
+from tempernet.results.summary import summarise
+from tempernet.results.sweep import SweepResults
 
 LAYERS = 2
 

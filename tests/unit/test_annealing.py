@@ -16,7 +16,7 @@ import pytest
 from jax import Array
 
 from tempernet import ConfigError, Dynamics, Gaussian, Target, Tuning, anneal
-from tempernet.annealing.annealer import Annealed, Schedule
+from tempernet.annealing import AnnealingResult, Schedule
 from tempernet.errors import NumericsError
 
 WEIGHTS, STIFFNESS = 2, 3.0
@@ -56,11 +56,11 @@ OPTIONS: dict[str, Any] = {
 
 
 @pytest.fixture(scope="module")
-def cooled() -> Annealed:
+def cooled() -> AnnealingResult:
     return anneal(TARGET, validation, **OPTIONS)
 
 
-def test_it_stops_after_the_known_optimum_and_goes_back_to_it(cooled: Annealed) -> None:
+def test_it_stops_after_the_known_optimum_and_goes_back_to_it(cooled: AnnealingResult) -> None:
     assert cooled.course.stopped and cooled.course.risen == 3
     temperatures = Schedule(300.0, 0.01, 21).temperatures
     nearest = int(np.argmin(np.abs(np.log(temperatures / best()))))
@@ -69,7 +69,7 @@ def test_it_stops_after_the_known_optimum_and_goes_back_to_it(cooled: Annealed) 
     assert nearest + 3 <= len(cooled.temperatures) - 1 <= nearest + 7
 
 
-def test_the_curve_is_the_exact_one(cooled: Annealed) -> None:
+def test_the_curve_is_the_exact_one(cooled: AnnealingResult) -> None:
     found = cooled.validation_loss
     score = (found.mean - expected(cooled.temperatures)) / found.error
     assert np.abs(score).max() < 4 and np.square(score).mean() < 2
@@ -78,7 +78,7 @@ def test_the_curve_is_the_exact_one(cooled: Annealed) -> None:
     assert np.abs((found.mean - shifted) / found.error).max() > 6
 
 
-def test_the_energy_is_the_exact_one(cooled: Annealed) -> None:
+def test_the_energy_is_the_exact_one(cooled: AnnealingResult) -> None:
     u = 1 / (STIFFNESS / cooled.temperatures + 1)
     exact = 0.5 * STIFFNESS * (SQUARE * u**2 + WEIGHTS * u)
     means = cooled.energy.mean(axis=2)
@@ -87,19 +87,19 @@ def test_the_energy_is_the_exact_one(cooled: Annealed) -> None:
     assert np.abs(score).max() < 5 and np.square(score).mean() < 3
 
 
-def test_what_it_goes_back_to_is_the_least_loss_of_all(cooled: Annealed) -> None:
+def test_what_it_goes_back_to_is_the_least_loss_of_all(cooled: AnnealingResult) -> None:
     assert cooled.weights_loss == cooled.losses.min()
     assert float(validation(cooled.weights)) == pytest.approx(cooled.weights_loss, rel=1e-6)
     step, replica, draw = cooled.chosen
     assert cooled.losses[step, replica, draw] == cooled.losses.min()
 
 
-def test_the_ensemble_is_that_of_the_best_temperature(cooled: Annealed) -> None:
+def test_the_ensemble_is_that_of_the_best_temperature(cooled: AnnealingResult) -> None:
     losses = jax.vmap(validation)(cooled.ensemble).reshape(16, 8).T
     np.testing.assert_allclose(losses, cooled.losses[cooled.course.best], rtol=1e-5)
 
 
-def test_step_sizes_follow_the_temperature(cooled: Annealed) -> None:
+def test_step_sizes_follow_the_temperature(cooled: AnnealingResult) -> None:
     """Too large a step is rejected, too small a one always accepted."""
     assert np.all((cooled.acceptance > 0.4) & (cooled.acceptance < 0.99))
 
@@ -149,7 +149,7 @@ def test_a_position_comes_back_from_its_arrays_at_any_round() -> None:
     to the same end.
     """
     from tempernet import Engine, temperature_path
-    from tempernet.annealing.annealer import Annealer, Position, make_score_fn
+    from tempernet.annealing import Annealer, Position, make_score_fn
 
     schedule = Schedule(30.0, 1.0, num=3, burn_in=2, rounds=3, patience=1)
     engine = Engine(

@@ -12,9 +12,10 @@ import pytest
 import tempernet
 from tempernet import ConfigError, DataError, NumericsError, TempernetError
 from tempernet.data import Examples
-from tempernet.devices.mesh import one_device_per_core
-from tempernet.model.networks import network_by_name
-from tempernet.paths.path import Centre, beta_path, bridge_path
+from tempernet.devices import configure
+from tempernet.model.mlp import network_by_name
+from tempernet.paths.bridge import Centre, bridge_path
+from tempernet.paths.temperatures import beta_path
 
 tn: Any = tempernet
 """The package without its types: these calls are wrong on purpose."""
@@ -443,7 +444,7 @@ def test_a_number_of_devices_in_the_environment_is_checked(
 ) -> None:
     monkeypatch.setenv("TEMPERNET_DEVICES", asked)
     with pytest.raises(ConfigError, match="TEMPERNET_DEVICES") as caught:
-        one_device_per_core()
+        configure()
     assert repr(asked) in str(caught.value)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from tempernet.annealing.annealer import LEAST_REPLICAS
+from tempernet.annealing import LEAST_REPLICAS
 from tempernet.annealing.stopping import Course, follow, least, rise
 from tempernet.diagnostics.statistics import average
 from tempernet.errors import ConfigError

@@ -20,7 +20,7 @@ from tempernet.kernels.hmc import HMC, HMCState
 from tempernet.kernels.momentum import draw_momentum, kinetic_change
 from tempernet.kernels.potential import Potential
 from tempernet.model.priors import Prior
-from tempernet.paths.path import Centre, bridge_path
+from tempernet.paths.bridge import Centre, bridge_path
 
 DIMENSION = 4
 LIKE = jax.ShapeDtypeStruct((DIMENSION,), jnp.float32)

@@ -10,8 +10,9 @@ import pytest
 from scipy.stats import norm
 
 from tempernet.paths import ladders
+from tempernet.paths.bridge import Centre, bridge_path
 from tempernet.paths.ladders import interpolate_steps, place, stretched, swap_rates_at
-from tempernet.paths.path import Centre, beta_path, bridge_path, temperature_path
+from tempernet.paths.temperatures import beta_path, temperature_path
 
 GEOMETRIC = np.geomspace(0.01, 100, 56)
 

@@ -27,7 +27,8 @@ from tempernet import (
     temperature_path,
 )
 from tempernet.data import Examples
-from tempernet.model.networks import Layer, Network, _first_product, network_by_name, template
+from tempernet.model.mlp import Layer, _first_product, network_by_name
+from tempernet.model.networks import Network, template
 from tempernet.model.target import classifier_energy, make_batch
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from tempernet import geometric_temperatures, temperature_path
-from tempernet.paths.path import Centre, beta_path, bridge_path
+from tempernet.paths.bridge import Centre, bridge_path
+from tempernet.paths.temperatures import beta_path
 
 
 def test_temperatures_make_a_table_of_inverse_temperatures() -> None:

@@ -9,6 +9,7 @@ import sys
 SCRIPT = """
 import time
 import tempernet
+tempernet.configure()
 import jax, jax.numpy as jnp, numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 from tempernet.devices import mesh
@@ -33,7 +34,7 @@ print(jax.block_until_ready(jax.jit(fn)(x)))
 
 
 def run(flags: str) -> subprocess.CompletedProcess[str]:
-    # What XLA says of its own accord, which tempernet leaves to those who ask for it.
+    # What XLA says of its own accord, which `configure` leaves to those who ask for it.
     environment = os.environ | {
         "TEMPERNET_DEVICES": "2",
         "XLA_FLAGS": flags,

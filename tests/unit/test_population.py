@@ -9,7 +9,7 @@ import pytest
 
 import tempernet as tn
 from tempernet.kernels.base import Point
-from tempernet.paths.path import temperature_path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.population import (
     KEPT,

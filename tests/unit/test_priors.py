@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from tempernet import M1, M3, MLP, Gaussian, M3star, UniformBox
-from tempernet.model.networks import Layer
+from tempernet.model.mlp import Layer
 from tempernet.model.priors import Prior
 
 SCALAR = jax.ShapeDtypeStruct((), jnp.float32)

@@ -15,7 +15,8 @@ from jax.flatten_util import ravel_pytree
 
 from tempernet import MLP, FunctionNetwork, Gaussian, Target, UniformBox, hold_out, uninformed_loss
 from tempernet.data import Examples
-from tempernet.model.target import Batch, class_axis, cross_entropy, score_fn
+from tempernet.model.scores import score_fn
+from tempernet.model.target import Batch, class_axis, cross_entropy
 
 CLASSES = 3
 

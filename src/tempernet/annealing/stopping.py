@@ -1,8 +1,7 @@
-"""When to stop cooling (Secs. 3.4, 3.5): once the average validation error has risen beyond its
-noise.
+"""The stopping rule (Secs. 3.4, 3.5): the validation error has risen beyond its noise.
 
 The rule is a function of the validation losses alone, (temperatures, replicas, draws), hottest
-first. The same replicas cool on, so two temperatures are compared replica by replica and draw by
+first. The same replicas go on, so two temperatures are compared replica by replica and draw by
 draw: what a replica is better or worse by at both drops out. The temperature of least loss so far
 is the luckiest of several, so that the next ones look risen when nothing rises; the threshold
 therefore grows with their number.
@@ -19,21 +18,19 @@ from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.errors import ConfigError, check_count
 
 FALSE_RISE = 0.05
-"""Chance that the second temperature counts as risen on a plateau; the k-th after the first has 1/k
-of it.
+"""Chance that the second temperature counts as risen on a plateau.
 
-With patience 1 a plateau of 25 temperatures ends the cooling by chance in up to 19 % of runs, with
-2 in up to 3 %, and with 3 in less than 1 % (`tests/unit/test_cooling.py` measures it).
+The k-th after the first has 1/k of it. With patience 1 a plateau of 25 temperatures ends annealing
+by chance in up to 19 % of runs, with 2 in up to 3 %, and with 3 in less than 1 %
+(`tests/unit/test_cooling.py` measures it).
 """
 
 
 class Course(NamedTuple):
-    """How the cooling has gone so far."""
+    """How an annealing run has gone so far."""
 
     best: int | None
-    """The temperature of least average loss, counted from the hottest; None if no loss was a
-    number.
-    """
+    """Number of the temperature of least average loss, from the hottest; None if there is none."""
     risen: int
     """How many temperatures in a row, up to the last, lie above the best beyond their noise."""
     stopped: bool
@@ -41,14 +38,17 @@ class Course(NamedTuple):
 
 
 def follow(losses: np.ndarray, patience: int) -> Course:
-    """The course of validation losses (temperatures, replicas, draws) under the rule, up to where
-    it stops.
+    """The course of validation losses under the rule, up to where it stops.
 
     A temperature has risen if its mean paired difference to the best of the k before it exceeds z
     errors, z the quantile of Student's t at 1 - 0.05 / k^2 with a degree of freedom for each
     replica but one: k for the choice of the best, and k because it is the k-th time that one looks.
     One that has not risen, or is a new best, begins the count again. A loss that is not a number is
     infinite.
+
+    Args:
+        losses: (temperatures, replicas, draws), hottest first.
+        patience: temperatures in a row that must have risen.
 
     >>> course = follow(np.stack(losses_at_each_temperature), patience=3)
     >>> course.stopped, course.best
@@ -57,8 +57,8 @@ def follow(losses: np.ndarray, patience: int) -> Course:
     losses = np.asarray(losses, np.float64)
     if losses.ndim != 3 or losses.shape[1] < 2 or losses.shape[2] < 1:
         raise ConfigError(
-            f"losses must be (temperatures, replicas, draws) with two replicas or more, which tell the noise, got "
-            f"shape {losses.shape}"
+            f"losses must be (temperatures, replicas, draws) with two replicas or more, "
+            f"which tell the noise, got shape {losses.shape}"
         )
     means = np.nan_to_num(losses, nan=np.inf, posinf=np.inf, neginf=np.inf).mean(axis=(1, 2))
     best, risen = None, 0
@@ -82,13 +82,12 @@ def _has_risen(losses: np.ndarray, best: np.ndarray, candidates: int) -> bool:
     if not np.isfinite(losses).all():
         return True
     difference = rise(losses, best)
-    return bool(
-        difference.mean > stdtrit(len(best) - 1, 1 - FALSE_RISE / candidates**2) * difference.error
-    )
+    threshold = stdtrit(len(best) - 1, 1 - FALSE_RISE / candidates**2)
+    return bool(difference.mean > threshold * difference.error)
 
 
 def least(losses: np.ndarray) -> tuple[int, int, int]:
-    """Temperature, replica and draw of the least of all losses: the parameters to go back to."""
+    """Temperature, replica and draw of the least of all losses (temperatures, replicas, draws)."""
     finite = np.where(np.isfinite(losses), losses, np.inf)
     temperature, replica, draw = np.unravel_index(int(finite.argmin()), finite.shape)
     return int(temperature), int(replica), int(draw)

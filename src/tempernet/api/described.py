@@ -10,7 +10,7 @@ import numpy as np
 
 from tempernet.config import LadderSettings
 from tempernet.errors import ConfigError
-from tempernet.model.networks import MLP
+from tempernet.model.mlp import MLP
 from tempernet.model.target import Target, uninformed_loss
 from tempernet.tempering.engine import Engine
 

@@ -17,7 +17,9 @@ from tempernet.kernels.dynamics import Dynamics
 from tempernet.model.networks import Weights
 from tempernet.model.target import Target
 from tempernet.optimise.minimise import Minimiser
-from tempernet.paths.path import Path, bridge_path, temperature_path
+from tempernet.paths.bridge import bridge_path
+from tempernet.paths.path import Path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.results.evidence import EvidenceResults, results_of
 from tempernet.results.path_records import side_by_side
 from tempernet.tempering.engine import Engine

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -13,9 +15,10 @@ from tempernet.data import Examples
 from tempernet.errors import ConfigError, check_count
 from tempernet.kernels.dynamics import Dynamics
 from tempernet.model.networks import Weights
-from tempernet.model.target import Target, hold_out
+from tempernet.model.scores import hold_out
+from tempernet.model.target import Batch, Target
 from tempernet.optimise.minimise import Minimiser
-from tempernet.paths.path import temperature_path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.report.terminal import reporter
 from tempernet.results.series import Recorded
 from tempernet.results.sweep import results_of
@@ -166,7 +169,8 @@ class Telling(Host):
     def __init__(self, progress: bool | None, progress_fn: ProgressFn | None) -> None:
         super().__init__(warn_fn=_warn)
         self._fn = progress_fn
-        self._shown = reporter(progress)
+        shown = sys.stderr.isatty() if progress is None else progress
+        self._shown = reporter(quiet=not shown)
 
     def __enter__(self) -> Telling:
         return self
@@ -182,12 +186,11 @@ class Telling(Host):
 
 
 def _warn(text: str) -> None:
-    import warnings
-
     warnings.warn(text, stacklevel=2)
 
 
-def _prepared(target: Target, name: str, examples: Examples | None):  # type: ignore[no-untyped-def]
+def _prepared(target: Target, name: str, examples: Examples | None) -> Batch | None:
+    """Examples as the engine scores them, if there are any."""
     if examples is None:
         return None
     if not isinstance(examples, Examples):

@@ -17,6 +17,7 @@ import typer
 
 from tempernet.cli import compare, look, study
 from tempernet.cli.run_commands import command_of, resume
+from tempernet.devices import configure
 from tempernet.errors import (
     ConfigError,
     DataError,
@@ -43,6 +44,8 @@ def main() -> None:
     if debug:
         sys.argv.remove("--debug")
     try:
+        # Before anything uses JAX.
+        configure()
         make_app()()
     except TempernetError as error:
         if debug:

@@ -7,7 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from tempernet.annealing.annealer import LEAST_REPLICAS, Schedule
+from tempernet.annealing.annealer import LEAST_REPLICAS
+from tempernet.annealing.schedule import Schedule
 from tempernet.config.settings import ALG_1, ALG_1_ACCEPTANCE, KIND_WORDS, SamplingSettings
 from tempernet.config.tables import Count, Positive, RunTable, StartTable, Table, Tables
 from tempernet.errors import ConfigError

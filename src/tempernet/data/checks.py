@@ -1,7 +1,5 @@
 """What an array of examples or a count must satisfy before anything is computed from it."""
 
-from typing import Any
-
 import numpy as np
 
 from tempernet.errors import DataError
@@ -10,15 +8,14 @@ MAX_CLASSES = 65_536
 _PIXEL_TYPES = (np.uint8, np.float16, np.float32, np.float64)
 
 
-def whole_number(name: str, value: Any, low: int, high: int | None = None) -> int:
-    """Return `value` as an int if it is an integer of at least `low` and at most `high` (None: no
-    limit).
-    """
-    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_integer or value < low or (high is not None and value > high):
-        allowed = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise DataError(f"{name} must be an integer {allowed}, got {value!r}")
-    return int(value)
+def whole_number(name: str, value: object, low: int, high: int | None = None) -> int:
+    """Return `value` as an int if it is a whole number from `low` to `high` (None: no limit)."""
+    if isinstance(value, int | np.integer) and not isinstance(value, bool):
+        number = int(value)
+        if number >= low and (high is None or number <= high):
+            return number
+    allowed = f"of at least {low}" if high is None else f"from {low} to {high}"
+    raise DataError(f"{name} must be an integer {allowed}, got {value!r}")
 
 
 def pixels(name: str, x: np.ndarray) -> np.ndarray:
@@ -26,7 +23,8 @@ def pixels(name: str, x: np.ndarray) -> np.ndarray:
     _is_array(name, x)
     if x.dtype.type not in _PIXEL_TYPES:
         raise DataError(
-            f"{name} has dtype {x.dtype}; allowed are uint8 (0..255), float16, float32 and float64: convert it first"
+            f"{name} has dtype {x.dtype}; allowed are uint8 (0..255), float16, float32 and "
+            "float64: convert it first"
         )
     if x.ndim not in (2, 3, 4) or 0 in x.shape[1:]:
         raise DataError(
@@ -38,8 +36,8 @@ def pixels(name: str, x: np.ndarray) -> np.ndarray:
         if not usable.all():
             where = tuple(int(i) for i in np.argwhere(~usable)[0])
             raise DataError(
-                f"{name} holds {x[where]} at position {where}; pixels must be finite and within float32: "
-                f"remove or replace such values"
+                f"{name} holds {x[where]} at position {where}; pixels must be finite and within "
+                f"float32: remove or replace such values"
             )
     return read_only(x.astype(x.dtype.newbyteorder("="), copy=False))
 
@@ -63,7 +61,8 @@ def label_array(name: str, y: np.ndarray) -> None:
     _is_array(name, y)
     if y.dtype.kind not in "iu":
         raise DataError(
-            f"{name} has dtype {y.dtype}; labels must be integers, one a class: convert with astype(int)"
+            f"{name} has dtype {y.dtype}; labels must be integers, one a class: convert with "
+            "astype(int)"
         )
     if y.ndim != 1:
         raise DataError(f"{name} has shape {y.shape}; labels must have shape (n,): flatten them")
@@ -95,8 +94,9 @@ def _all_labels(name: str, y: np.ndarray, allowed: np.ndarray, rule: str) -> Non
         )
 
 
-def _is_array(name: str, value: Any) -> None:
+def _is_array(name: str, value: object) -> None:
     if not isinstance(value, np.ndarray):
         raise DataError(
-            f"{name} must be a numpy array, got {type(value).__name__}: pass it through numpy.asarray"
+            f"{name} must be a numpy array, got {type(value).__name__}: pass it through "
+            "numpy.asarray"
         )

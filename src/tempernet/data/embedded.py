@@ -41,7 +41,7 @@ def mnist16() -> Source:
 
 
 def read_payload() -> bytes:
-    """Return the decompressed content of the embedded file, once its SHA-256 is seen to be right."""
+    """Return the decompressed content of the embedded file, if its SHA-256 is right."""
     try:
         content = resources.files("tempernet.data").joinpath(FILE_NAME).read_bytes()
     except OSError as error:

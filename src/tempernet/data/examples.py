@@ -1,6 +1,4 @@
-"""The examples a network sees: normalised inputs with labels, and a data set of three groups of
-them.
-"""
+"""The examples a network sees: normalised inputs with labels, and a data set of three groups."""
 
 from dataclasses import dataclass
 
@@ -13,8 +11,11 @@ from tempernet.errors import DataError
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Normalised inputs `x`, float32 of shape (n, *input_shape), and labels `y`, int32 of shape
-    (n,).
+    """Normalised inputs with their labels.
+
+    Args:
+        x: float32 of shape (n, *input_shape).
+        y: int32 of shape (n,), the number of each example's class.
     """
 
     x: npt.NDArray[np.float32]
@@ -25,7 +26,8 @@ class Examples:
             found = getattr(array, "dtype", type(array).__name__)
             if found != dtype:
                 raise DataError(
-                    f"{name} of Examples must be a {dtype.__name__} array, got {found}: convert it first"
+                    f"{name} of Examples must be a {dtype.__name__} array, got {found}: convert "
+                    "it first"
                 )
         checks.label_array("y", self.y)
         checks.same_length("x", self.x, "y", self.y)
@@ -44,13 +46,14 @@ class Dataset:
         name: the source's name.
         train: the training examples, in the order of `indices`.
         validation: held-out examples for choosing settings; empty unless asked for.
-        test: the other held-out examples: official test examples first, then unused training examples, each
-            in the source's order. Empty if the source has no test set and every training example is used.
+        test: the other held-out examples: official test examples first, then unused training
+            examples, each in the source's order. Empty if the source has no test set and every
+            training example is used.
         classes: number of classes.
         indices: positions of `train` in the source's training set, int64.
         mean, std: `x` is (stored / pixel_range - mean) / std.
-        sha256: hash of the stored pixels and labels of the three groups, in order, with what fixes their
-            normalisation. Two runs with the same hash used the same data.
+        sha256: hash of the stored pixels and labels of the three groups, in order, with what fixes
+            their normalisation. Two runs with the same hash used the same data.
     """
 
     name: str

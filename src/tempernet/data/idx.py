@@ -1,6 +1,4 @@
-"""The idx format of MNIST and its relatives: a folder of image and label files, each plain or
-gzipped.
-"""
+"""The idx format of MNIST: a folder of image and label files, each plain or gzipped."""
 
 import gzip
 import hashlib
@@ -34,8 +32,8 @@ def read_idx(folder: str | Path, size: int | tuple[int, int] | None = None) -> S
         size: side or (height, width) to resize the images to; None keeps them.
 
     Returns:
-        A source with as many classes as the largest label needs. MNIST is recognised by its training labels
-        and normalised by its customary mean and standard deviation.
+        A source with as many classes as the largest label needs. MNIST is recognised by its
+        training labels and normalised by its customary mean and standard deviation.
     """
     folder = Path(folder)
     x_train = _read_array(_required(folder, "train-images", 3), 3)
@@ -80,9 +78,7 @@ def _required(folder: Path, stem: str, ndim: int) -> Path:
 
 
 def _read_array(path: Path, ndim: int) -> np.ndarray:
-    """Read one file: two zero bytes, type, number of axes, each as a big-endian uint32, then the
-    content.
-    """
+    """Read one file: two zero bytes, type, number of axes, their lengths (uint32), content."""
     content = _read_bytes(path)
     magic, header = bytes([0, 0, _UNSIGNED_BYTE, ndim]), 4 + 4 * ndim
     if content[:4] != magic:
@@ -100,8 +96,8 @@ def _read_array(path: Path, ndim: int) -> np.ndarray:
     if found != expected:
         fault = "is truncated" if found < expected else "has trailing bytes"
         raise DataError(
-            f"{path} {fault}: {found} bytes after the header, where its shape {shape} needs exactly "
-            f"{expected}: get the file again"
+            f"{path} {fault}: {found} bytes after the header, where its shape {shape} needs "
+            f"exactly {expected}: get the file again"
         )
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape)
 
@@ -112,5 +108,6 @@ def _read_bytes(path: Path) -> bytes:
         return gzip.decompress(content) if path.suffix == ".gz" else content
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(
-            f"cannot read {path}: {error}; a complete idx file, plain or gzipped, is needed: get it again"
+            f"cannot read {path}: {error}; a complete idx file, plain or gzipped, is needed: get "
+            "it again"
         ) from error

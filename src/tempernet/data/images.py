@@ -1,8 +1,4 @@
-"""Resizing of images with Pillow's bilinear filter, which widens its support when it shrinks an
-image.
-"""
-
-from typing import Any
+"""Resizing of images with Pillow's bilinear filter, whose support widens as an image shrinks."""
 
 import numpy as np
 from PIL import Image
@@ -24,7 +20,8 @@ def resize(name: str, x: np.ndarray, size: int | tuple[int, int]) -> np.ndarray:
     if x.ndim not in (3, 4):
         raise DataError(
             f"{name} has shape {x.shape} and cannot be resized to {height} x {width}; "
-            f"allowed are images of shape (n, height, width[, channels]): reshape the data or leave size out"
+            f"allowed are images of shape (n, height, width[, channels]): reshape the data or "
+            "leave size out"
         )
     if x.shape[1:3] == (height, width):
         return x
@@ -51,7 +48,7 @@ def _resize_rows(rows: np.ndarray, length: int) -> np.ndarray:
     return np.asarray(image).reshape(*rows.shape[:-1], length)
 
 
-def _sides(size: Any) -> tuple[int, int]:
+def _sides(size: object) -> tuple[int, int]:
     """Return (height, width) of a size given as one side or as both."""
     sides = size if isinstance(size, tuple | list) else (size, size)
     if len(sides) != 2:

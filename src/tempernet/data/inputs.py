@@ -1,6 +1,4 @@
-"""New examples to predict: `x` and optionally `y` from an npz file, made like the training data of
-a run.
-"""
+"""New examples to predict, from an npz file, made like the training data of a run."""
 
 from pathlib import Path
 
@@ -18,17 +16,34 @@ def read_inputs(
     """Inputs normalised as `like.train` was, and their labels if the file has any.
 
     Args:
-        path: an npz file with `x`, of the training examples' shape unless `size` is given, and optionally `y`.
+        path: an npz file with `x`, of the training examples' shape unless `size` is given, and
+            optionally `y`.
         like: the data set that the network was trained on.
         size: side that images are resized to first, as the training images were; None keeps them.
     """
     path = Path(path)
     arrays = npz.read_arrays(path, required=("x",), optional=("y",))
     name = f"{path.name}: x"
-    x = checks.pixels(name, arrays["x"])
+    x = normalised_inputs(name, arrays["x"], like, size)
+    y = None
+    if "y" in arrays:
+        y = checks.labels(f"{path.name}: y", arrays["y"], like.classes)
+        checks.same_length(name, x, "y", y)
+    return x, y
+
+
+def normalised_inputs(
+    name: str, x: np.ndarray, like: Dataset, size: int | None = None
+) -> np.ndarray:
+    """New inputs (examples, ...) resized and normalised as `like.train` was.
+
+    `name` is what a complaint calls them; the rest as in `read_inputs`.
+    """
+    x = checks.pixels(name, x)
     if len(x) == 0:
         raise DataError(
-            f"{name} has no examples; at least one is needed to predict: check how the file was written"
+            f"{name} has no examples; at least one is needed to predict: check how the file was "
+            "written"
         )
     given, wanted = x.shape[1:], like.train.x.shape[1:]
     if size is not None:
@@ -36,10 +51,7 @@ def read_inputs(
     if x.shape[1:] != wanted:
         resized = "" if x.shape[1:] == given else f", resized {x.shape[1:]}"
         raise DataError(
-            f"{name} has examples of shape {given}{resized}; the run was trained on {wanted}: reshape or resize them"
+            f"{name} has examples of shape {given}{resized}; the run was trained on {wanted}: "
+            "reshape or resize them"
         )
-    y = None
-    if "y" in arrays:
-        y = checks.labels(f"{path.name}: y", arrays["y"], like.classes)
-        checks.same_length(name, x, "y", y)
-    return normalise(name, x, like.mean, like.std), y
+    return normalise(name, x, like.mean, like.std)

@@ -38,8 +38,9 @@ def normalise(name: str, x: np.ndarray, mean: float, std: float) -> npt.NDArray[
             normalised[rows] = (piece - mean) / std
     if not np.isfinite(normalised).all():
         raise DataError(
-            f"{name}: pixels up to {np.abs(x).max()} leave float32 when divided by the training examples' "
-            f"standard deviation {std}; normalised pixels must be finite: rescale the data or remove outliers"
+            f"{name}: pixels up to {np.abs(x).max()} leave float32 when divided by the training "
+            f"examples' standard deviation {std}; normalised pixels must be finite: rescale the "
+            "data or remove outliers"
         )
     return normalised
 

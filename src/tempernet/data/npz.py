@@ -26,12 +26,12 @@ _UNREADABLE = (
 def read_npz(
     path: str | Path, size: int | tuple[int, int] | None = None, classes: int | None = None
 ) -> Source:
-    """Read `x_train`, `y_train` and, if there is a test set, `x_test` and `y_test` from an npz
-    file.
+    """Read `x_train`, `y_train` and, if there are any, `x_test` and `y_test` from an npz file.
 
     Args:
-        path: a file written by `numpy.savez` or `numpy.savez_compressed`. x has shape (n, features),
-            (n, height, width) or (n, height, width, channels), uint8 or float; y has integers, shape (n,).
+        path: a file written by `numpy.savez` or `numpy.savez_compressed`. x has shape (n,
+            features), (n, height, width) or (n, height, width, channels), uint8 or float; y has
+            integers, shape (n,).
         size: side or (height, width) to resize images to; None keeps them.
         classes: number of classes; None takes as many as the largest label needs.
     """
@@ -48,8 +48,12 @@ def read_npz(
 def read_arrays(
     path: Path, required: tuple[str, ...], optional: tuple[str, ...]
 ) -> dict[str, np.ndarray]:
-    """Read the arrays of an npz file, which must have all required keys, and all or none of the
-    optional ones.
+    """Read the arrays of an npz file.
+
+    Args:
+        path: the file.
+        required: keys that it must have.
+        optional: keys of which it must have all or none.
     """
     allowed = f"{' and '.join(required)}, and optionally {' with '.join(optional)}"
     if not path.is_file():
@@ -75,8 +79,8 @@ def _read_member(path: Path, archive: np.lib.npyio.NpzFile, key: str, allowed: s
         array = archive[key]
     except _UNREADABLE as error:
         raise DataError(
-            f"cannot read {key} of {path}: {error}; it must be an array of uint8, float or integers, "
-            f"not of objects: convert it and write the file again"
+            f"cannot read {key} of {path}: {error}; it must be an array of uint8, float or "
+            f"integers, not of objects: convert it and write the file again"
         ) from error
     # numpy hands back the bytes of a member that is not in its format; a 0-d array has no examples
     # to slice.

@@ -1,6 +1,4 @@
-"""A source: labelled data as stored, checked once, from which training and held-out examples are
-taken.
-"""
+"""A source: labelled data as stored, checked once, to take training and held-out examples from."""
 
 import hashlib
 import json
@@ -21,12 +19,13 @@ class Source:
 
     Attributes:
         name: what to call the data in reports.
-        x_train: uint8 or float, shape (n, features), (n, height, width) or (n, height, width, channels).
+        x_train: uint8 or float, shape (n, features), (n, height, width) or (n, height, width,
+            channels).
         y_train: integers in 0..classes-1, shape (n,).
         x_test, y_test: the same for the official test set, which may have length 0.
         classes: number of classes.
-        mean_std: mean and standard deviation to normalise with; None takes those of the chosen training
-            examples.
+        mean_std: mean and standard deviation to normalise with; None takes those of the chosen
+            training examples.
     """
 
     name: str
@@ -56,9 +55,7 @@ class Source:
         return normalise.pixel_range(self.x_train.dtype)
 
     def resized(self, size: int | tuple[int, int]) -> "Source":
-        """Return this source with its images resized to `size` = side or (height, width),
-        bilinearly.
-        """
+        """Return this source with its images resized to `size` = side or (height, width)."""
         return replace(
             self,
             x_train=images.resize(f"{self.name}: x_train", self.x_train, size),
@@ -76,14 +73,15 @@ class Source:
         """Choose training examples; what is left of the training set joins the test set.
 
         Args:
-            n_train: number of training examples, a multiple of `classes`, as many of each class. The classes
-                are dealt out in turn, so `split(50)` trains on the first 50 of `split(500)`.
+            n_train: number of training examples, a multiple of `classes`, as many of each class.
+                The classes are dealt out in turn, so `split(50)` trains on the first 50 of
+                `split(500)`.
             seed: 0..2**32-1. The same `n_train` and `seed` always choose the same examples.
-            indices: exactly these positions of the training set, in this order, instead of `n_train`. With
-                neither, the whole training set.
-            n_validation: number of examples taken, as evenly over the classes as possible, from unused
-                training examples, and from the official test set only when these run out. Does not affect
-                `train`.
+            indices: exactly these positions of the training set, in this order, instead of
+                `n_train`. With neither, the whole training set.
+            n_validation: number of examples taken, as evenly over the classes as possible, from
+                unused training examples, and from the official test set only when these run out.
+                Does not affect `train`.
 
         Example:
             >>> data = mnist16().split(500, n_validation=1000)
@@ -118,9 +116,7 @@ class Source:
         )
 
     def _check_together(self) -> None:
-        """Raise unless there is training data, test data of its kind, and a usable fixed
-        normalisation.
-        """
+        """Raise unless there is training data, test data like it, and a usable normalisation."""
         if len(self.x_train) == 0:
             raise DataError(f"{self.name}: x_train has 0 examples; at least 1 is needed")
         if (
@@ -128,16 +124,16 @@ class Source:
             or self.x_test.dtype != self.x_train.dtype
         ):
             raise DataError(
-                f"{self.name}: x_test holds {self.x_test.dtype} examples of shape {self.x_test.shape[1:]}; "
-                f"allowed is what x_train holds, {self.x_train.dtype} of shape {self.x_train.shape[1:]}: "
-                f"convert one of them"
+                f"{self.name}: x_test holds {self.x_test.dtype} examples of shape "
+                f"{self.x_test.shape[1:]}; allowed is what x_train holds, {self.x_train.dtype} of "
+                f"shape {self.x_train.shape[1:]}: convert one of them"
             )
         if self.mean_std is not None and not (
             np.isfinite(self.mean_std).all() and self.mean_std[1] > 0
         ):
             raise DataError(
-                f"{self.name}: mean_std must be a finite mean and a positive std, got {self.mean_std}: "
-                f"give None to use those of the training examples"
+                f"{self.name}: mean_std must be a finite mean and a positive std, got "
+                f"{self.mean_std}: give None to use those of the training examples"
             )
 
     def _training_positions(
@@ -145,7 +141,8 @@ class Source:
     ) -> npt.NDArray[np.int64]:
         if n_train is not None and indices is not None:
             raise DataError(
-                f"got both n_train = {n_train} and indices; allowed is one of them: leave the other out"
+                f"got both n_train = {n_train} and indices; allowed is one of them: leave the "
+                "other out"
             )
         if indices is not None:
             return subsets.check_training(indices, len(self.y_train))
@@ -156,7 +153,7 @@ class Source:
     def _gather(
         self, of_train: np.ndarray, of_test: np.ndarray, *, test_first: bool = False
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return stored pixels and labels at the given positions of the training and the test set."""
+        """Return stored pixels and labels at positions of the training and the test set."""
         parts = [
             (self.x_train[of_train], self.y_train[of_train]),
             (self.x_test[of_test], self.y_test[of_test]),
@@ -171,9 +168,7 @@ def _fingerprint(
     classes: int,
     mean_std: tuple[float, float] | None,
 ) -> str:
-    """Hash stored content rather than normalised floats, whose last bit may differ between
-    machines.
-    """
+    """Hash stored content: the last bit of normalised floats may differ between machines."""
     digest = hashlib.sha256(json.dumps([classes, mean_std]).encode())
     for group in groups:
         for array in group:

@@ -24,22 +24,22 @@ def choose_training(labels: np.ndarray, classes: int, n_train: int, seed: int) -
         below, above = each * classes, (each + 1) * classes
         nearest = f"{below} or {above}" if below else f"{above}"
         raise DataError(
-            f"n_train must be a multiple of the number of classes, {classes}, got {n_train}: ask for {nearest}"
+            f"n_train must be a multiple of the number of classes, {classes}, got {n_train}: ask "
+            f"for {nearest}"
         )
     counts = np.bincount(labels, minlength=classes)
     rarest = int(np.argmin(counts))
     if counts[rarest] < each:
         raise DataError(
-            f"n_train = {n_train} needs {each} training examples of each class, but class {rarest} has "
-            f"{counts[rarest]}; the most allowed is {counts[rarest] * classes}: ask for fewer or give indices"
+            f"n_train = {n_train} needs {each} training examples of each class, but class "
+            f"{rarest} has {counts[rarest]}; the most allowed is {counts[rarest] * classes}: ask "
+            "for fewer or give indices"
         )
     return _stratified_order(labels, classes, np.random.RandomState(seed))[:n_train]
 
 
 def check_training(indices: npt.ArrayLike, n_source: int) -> Positions:
-    """Return a user's training positions as int64 if they are distinct positions in a set of
-    `n_source`.
-    """
+    """Return a user's training positions, distinct ones in a set of `n_source`, as int64."""
     try:
         given = np.asarray(indices)
     except ValueError as error:
@@ -70,25 +70,26 @@ def check_training(indices: npt.ArrayLike, n_source: int) -> Positions:
 def choose_validation(
     pools: Sequence[np.ndarray], classes: int, n_validation: int, seed: int
 ) -> list[tuple[Positions, Positions]]:
-    """Divide pools of held-out examples into validation and the rest, using up each pool before the
-    next.
+    """Divide pools of held-out examples into validation and the rest, one pool after another.
 
     Args:
         pools: the labels of each pool.
         classes: number of classes.
-        n_validation: size of the validation set, over all pools; classes are as even as the pools allow.
+        n_validation: size of the validation set, over all pools; classes are as even as the pools
+            allow.
         seed: of a stream that is not the training set's.
 
     Returns:
-        For each pool the positions in it that validate, in drawn order, and those of the rest, increasing.
+        For each pool the positions in it that validate, in drawn order, and those of the rest,
+        increasing.
     """
     seed = checks.whole_number("seed", seed, 0, _MAX_SEED)
     held_out = sum(len(labels) for labels in pools)
     wanted = checks.whole_number("n_validation", n_validation, 0)
     if wanted > held_out:
         raise DataError(
-            f"n_validation = {wanted} is more than the {held_out} examples that are not training data: "
-            f"ask for at most {held_out} or train on fewer"
+            f"n_validation = {wanted} is more than the {held_out} examples that are not training "
+            f"data: ask for at most {held_out} or train on fewer"
         )
     random = np.random.RandomState([seed, 1])
     taken = np.zeros(classes, np.int64)

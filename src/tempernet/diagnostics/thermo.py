@@ -14,7 +14,6 @@ BOOTSTRAP = 1000
 INTERVAL = 0.9
 CLEAR = 0.95
 """Share of bootstrap samples in which an end of the ladder must be worse than the minimum."""
-CALIBRATION_BINS = 15
 HISTOGRAM_BINS = 20
 
 
@@ -114,35 +113,3 @@ def best_temperature(
         resolved=not unresolved,
         unresolved_sides=unresolved,
     )
-
-
-class EnsembleScore(NamedTuple):
-    """Loss, accuracy and calibration error of an average prediction, each (...,)."""
-
-    loss: np.ndarray
-    accuracy: np.ndarray
-    calibration: np.ndarray
-
-
-def ensemble_score(probabilities: np.ndarray, labels: np.ndarray) -> EnsembleScore:
-    """Score average predictions (..., examples, classes) against labels (examples,)."""
-    examples = np.arange(len(labels))
-    of_truth = probabilities[..., examples, labels]
-    tiny = np.finfo(probabilities.dtype).tiny
-    loss = -np.log(np.maximum(of_truth, tiny)).mean(axis=-1)
-    correct = probabilities.argmax(axis=-1) == labels
-    return EnsembleScore(
-        loss, correct.mean(axis=-1), calibration_error(probabilities.max(axis=-1), correct)
-    )
-
-
-def calibration_error(confidence: np.ndarray, correct: np.ndarray) -> np.ndarray:
-    """Expected calibration error: |accuracy - confidence| averaged over 15 bins of confidence (...,
-    examples).
-    """
-    bins = np.minimum((confidence * CALIBRATION_BINS).astype(int), CALIBRATION_BINS - 1)
-    gap = correct.astype(np.float64) - confidence
-    error = np.zeros(confidence.shape[:-1])
-    for index in range(CALIBRATION_BINS):
-        error += np.abs(np.where(bins == index, gap, 0).mean(axis=-1))
-    return error

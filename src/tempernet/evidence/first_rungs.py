@@ -7,7 +7,8 @@ import numpy as np
 
 from tempernet.errors import ConfigError
 from tempernet.model.target import Target
-from tempernet.paths.path import Path, temperature_path
+from tempernet.paths.path import Path
+from tempernet.paths.temperatures import temperature_path
 
 PRIOR_DRAWS = 64
 FEELS = 0.3

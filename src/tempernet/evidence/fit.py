@@ -12,7 +12,7 @@ import numpy as np
 from tempernet.model.networks import Weights
 from tempernet.model.weights import packed, unpacked
 from tempernet.optimise.minimise import Minimiser
-from tempernet.paths.path import Centre
+from tempernet.paths.bridge import Centre
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.host import Host, Progress
 from tempernet.tempering.rounds import State

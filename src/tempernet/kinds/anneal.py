@@ -19,7 +19,8 @@ def _parts() -> Parts[AnnealSettings, AnnealResults]:
     from tempernet.report import anneal as report
     from tempernet.results import anneal as results
     from tempernet.results.predict import Members
-    from tempernet.tasks.anneal import Anneal, check_comparable
+    from tempernet.tasks.anneal import Anneal
+    from tempernet.tasks.baseline import check_comparable
     from tempernet.tasks.plans import plan_anneal
 
     return Parts(

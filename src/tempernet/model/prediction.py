@@ -1,5 +1,4 @@
-"""Prediction by an ensemble: the mean of the softmax outputs of several networks, and how good it
-is.
+"""Prediction by an ensemble: the mean of the softmax outputs of several networks, and its score.
 
 Weights have a leading axis of members. One member and one piece of the examples are in flight at a
 time, so the memory that it takes depends on neither number.
@@ -16,45 +15,59 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from numpy.typing import NDArray
 
 from tempernet.data import Examples
-from tempernet.diagnostics.thermo import EnsembleScore, ensemble_score
 from tempernet.errors import NumericsError
 from tempernet.model.networks import Network, Weights
-from tempernet.model.target import Batch, Score, hold_out, predict_fn, score_fn
+from tempernet.model.scores import (
+    EnsembleScore,
+    Score,
+    ensemble_score,
+    hold_out,
+    predict_fn,
+    score_fn,
+)
+from tempernet.model.target import Batch
 
 
 class Prediction(NamedTuple):
-    """Class probabilities (examples, classes) of an ensemble, and of how many members."""
+    """Class probabilities of an ensemble, and of how many members."""
 
-    probabilities: np.ndarray
+    probabilities: NDArray[np.float64]
+    """(examples, classes)."""
     members: int
 
     @property
-    def classes(self) -> np.ndarray:
-        """The most probable class of each example."""
-        return self.probabilities.argmax(axis=1)
+    def classes(self) -> NDArray[np.int64]:
+        """The most probable class of each example, (examples,)."""
+        return np.asarray(self.probabilities.argmax(axis=1))
 
-    def score(self, labels: np.ndarray) -> EnsembleScore:
+    def score(self, labels: NDArray[np.integer]) -> EnsembleScore:
         """Loss, accuracy and calibration error against labels (examples,)."""
         return ensemble_score(self.probabilities, labels)
 
-    def table(self, labels: np.ndarray | None = None) -> str:
-        """CSV: index, p_0, p_1, ..., predicted, and the label if there is one."""
+    def table(self, labels: NDArray[np.integer] | None = None) -> str:
+        """CSV: index, p_0, p_1, ..., predicted, and the label if labels (examples,) are given."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         heads = [f"p_{q}" for q in range(self.probabilities.shape[1])]
         writer.writerow(["index", *heads, "predicted", *([] if labels is None else ["label"])])
         for i, (row, found) in enumerate(zip(self.probabilities, self.classes, strict=True)):
             # Seven digits: what a float32 softmax has.
-            writer.writerow(
-                [i, *(f"{p:.7g}" for p in row), found, *([] if labels is None else [labels[i]])]
-            )
+            numbers = [f"{p:.7g}" for p in row]
+            writer.writerow([i, *numbers, found, *([] if labels is None else [labels[i]])])
         return text.getvalue()
 
 
-def predict(network: Network, weights: Weights, inputs: np.ndarray) -> Prediction:
-    """The mean softmax of all members on normalised inputs (examples, ...)."""
+def predict(network: Network, weights: Weights, inputs: NDArray[np.float32]) -> Prediction:
+    """The mean softmax of all members on new inputs.
+
+    Args:
+        network: of the members.
+        weights: a pytree of arrays with a leading axis of members.
+        inputs: normalised as the training examples were, (examples, ...).
+    """
     held_out = hold_out(network, Examples(inputs, np.zeros(len(inputs), np.int32)))
     sums = np.asarray(jax.jit(_summed_fn(network))(_on_device(weights), held_out), np.float64)
     members = len(jax.tree.leaves(weights)[0])
@@ -67,12 +80,21 @@ def predict(network: Network, weights: Weights, inputs: np.ndarray) -> Predictio
 
 
 def scores(network: Network, weights: Weights, examples: Examples) -> Score:
-    """Loss and accuracy of each member on examples: (members,) each."""
+    """Loss and accuracy of each member on examples, (members,) each.
+
+    Args:
+        network: of the members.
+        weights: a pytree of arrays with a leading axis of members.
+        examples: normalised inputs (n, ...) and labels (n,).
+    """
     one, held_out = score_fn(network), hold_out(network, examples)
-    every = jax.jit(
-        lambda weights, held_out: jax.lax.map(lambda member: one(member, held_out), weights)
-    )
-    return jax.device_get(every(_on_device(weights), held_out))
+
+    def every(weights: Weights, held_out: Batch) -> Score:
+        mapped: Score = jax.lax.map(lambda member: one(member, held_out), weights)
+        return mapped
+
+    found: Score = jax.device_get(jax.jit(every)(_on_device(weights), held_out))
+    return found
 
 
 def _summed_fn(network: Network) -> Callable[[Weights, Batch], Array]:

@@ -10,41 +10,48 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from tempernet.errors import ConfigError
-from tempernet.model.networks import Network, Weights, cut, template
+from tempernet.errors import ConfigError, shown
+from tempernet.model.networks import Network, Weights, cut, must_be_network, template
+
+PerLeaf = Weights
+"""A number, or a prefix of the weights' pytree with numbers or arrays that broadcast."""
 
 
 @dataclass(frozen=True, eq=False)
 class UniformBox:
     """Uniform in |w_i| < half_width_i (Eq. 6; half_width = sigma/2).
 
-    `half_width` has a number, or an array that broadcasts, for each leaf of `like`, the shapes of
-    the weights.
+    Args:
+        half_width: a number, or an array that broadcasts, for each leaf of `like`; one number or a
+            prefix of the pytree stands for all leaves below it.
+        like: the shapes of one replica's weights, a pytree of arrays or of what has their shape and
+            dtype.
     """
 
-    half_width: Weights
+    half_width: PerLeaf
     like: Weights
     mean_square = 1 / 3
-    """Of a weight in units of `scale`, under the prior."""
+    """Mean square of a weight in units of `scale`, under the prior."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "half_width", per_leaf("half_width", self.half_width, self.like))
 
     @classmethod
-    def for_network(cls, network: Network, factor: Any = 50.0) -> UniformBox:
-        """The paper's box, sigma_i = 2 factor / sqrt(k_i): `factor` times the initialisation (Eq.
-        11).
+    def for_network(cls, network: Network, factor: PerLeaf = 50.0) -> UniformBox:
+        """The paper's box, sigma_i = 2 factor / sqrt(k_i) (Eq. 11).
 
-        `factor` is one number (50 for M3 and M1, 1000 for M3star) or one for each layer, in general
-        any prefix of the weights' pytree.
+        Args:
+            network: the network whose weights the prior is over.
+            factor: half-width in units of the initialisation's: one number (50 for M3 and M1, 1000
+                for M3star) or one for each layer, in general any prefix of the weights' pytree.
         """
+        must_be_network(network)
         like = template(network)
         factors = per_leaf("factor", factor, like)
         return cls(jax.tree.map(lambda f, k: f / np.sqrt(k), factors, network.fan_in()), like)
@@ -79,23 +86,32 @@ class UniformBox:
 
 @dataclass(frozen=True, eq=False)
 class Gaussian:
-    """Independent normal weights of mean zero and standard deviation `std`, one for each leaf of
-    `like`.
+    """Independent normal weights of mean zero.
+
+    Args:
+        std: standard deviation, a number or an array that broadcasts for each leaf of `like`; one
+            number or a prefix of the pytree stands for all leaves below it.
+        like: the shapes of one replica's weights, a pytree of arrays or of what has their shape and
+            dtype.
     """
 
-    std: Weights
+    std: PerLeaf
     like: Weights
     mean_square = 1.0
-    """Of a weight in units of `scale`, under the prior."""
+    """Mean square of a weight in units of `scale`, under the prior."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "std", per_leaf("std", self.std, self.like))
 
     @classmethod
-    def for_network(cls, network: Network, std: Any = 1.0) -> Gaussian:
-        """A Gaussian over a network's weights; `std` is one number or a prefix of the weights'
-        pytree.
+    def for_network(cls, network: Network, std: PerLeaf = 1.0) -> Gaussian:
+        """A Gaussian over a network's weights.
+
+        Args:
+            network: the network whose weights the prior is over.
+            std: standard deviation, one number or a prefix of the weights' pytree.
         """
+        must_be_network(network)
         return cls(std, template(network))
 
     @property
@@ -120,14 +136,15 @@ class Gaussian:
     def energy(self, weights: Weights) -> Array:
         """Minus the log density up to a constant, sum of w_i^2 / (2 std_i^2)."""
         terms = jax.tree.map(lambda w, s: 0.5 * jnp.sum(jnp.square(w / s)), weights, self.std)
-        return sum(
-            jax.tree.leaves(terms), start=jnp.zeros((), jnp.result_type(*jax.tree.leaves(weights)))
-        )
+        zero: Array = jnp.zeros((), jnp.result_type(*jax.tree.leaves(weights)))
+        total: Array = sum(jax.tree.leaves(terms), start=zero)
+        return total
 
     def contains(self, weights: Weights) -> Array:
-        """Everywhere."""
+        """True: a Gaussian has no walls."""
         del weights
-        return jnp.bool_(True)
+        everywhere: Array = jnp.bool_(True)
+        return everywhere
 
     def log_density(self, weights: Weights) -> Array:
         """Normalised log density."""
@@ -137,44 +154,69 @@ class Gaussian:
 Prior = UniformBox | Gaussian
 
 
-def per_leaf(name: str, values: Any, like: Weights) -> Weights:
-    """Broadcast a prefix pytree of positive numbers to the leaves of `like`."""
+def per_leaf(name: str, values: PerLeaf, like: Weights) -> Weights:
+    """Broadcast a prefix pytree of positive numbers to the leaves of `like`.
+
+    Args:
+        name: what the values are called in a complaint about them.
+        values: a number or a prefix of `like` with numbers or arrays.
+        like: a pytree of arrays, or of what has their shape and dtype.
+
+    Returns:
+        The values as arrays of the leaves' dtype, which broadcast to the leaves' shapes.
+    """
+    _check_like(name, like)
     try:
         full = jax.tree.broadcast(values, like)
     except ValueError as error:
         raise ConfigError(
-            f"{name} must be one number or fit the weights' structure {jax.tree.structure(like)}, got {values!r}"
+            f"{name} must be one number or fit the weights' structure {jax.tree.structure(like)}, "
+            f"got {values!r}"
         ) from error
+    return jax.tree.map(lambda value, leaf: _positive(name, value, leaf), full, like)
 
-    def check(value: Any, leaf: Any) -> np.ndarray:
-        try:
-            array = np.asarray(value, dtype=np.dtype(leaf.dtype))
-        except (TypeError, ValueError) as error:
-            raise ConfigError(f"{name} must be positive numbers, got {value!r}") from error
-        try:
-            fits = np.broadcast_shapes(array.shape, leaf.shape) == tuple(leaf.shape)
-        except ValueError:
-            fits = False
-        if not fits:
-            raise ConfigError(
-                f"{name} of shape {array.shape} does not fit weights of shape {leaf.shape}"
-            )
-        if not np.all(np.isfinite(array) & (array > 0)):
-            raise ConfigError(f"{name} must be positive and finite, got {value!r}")
-        return array
 
-    return jax.tree.map(check, full, like)
+def _check_like(name: str, like: Weights) -> None:
+    """The shapes that a prior is over must be arrays, or what has their shape and dtype."""
+    leaves = jax.tree.leaves(like)
+    bad = [leaf for leaf in leaves if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype"))]
+    if bad or not leaves:
+        given = shown(bad[0]) if bad else "none"
+        raise ConfigError(
+            f"like, the shapes of the weights that {name} is for, must be a pytree of arrays, "
+            f"got {given}: give the weights of one replica, or use for_network(network)"
+        )
+
+
+def _positive(name: str, value: object, leaf: jax.ShapeDtypeStruct) -> np.ndarray:
+    """One value as an array that broadcasts to the shape of its leaf."""
+    try:
+        array = np.asarray(value, dtype=np.dtype(leaf.dtype))
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{name} must be positive numbers, got {shown(value)}") from error
+    try:
+        fits = np.broadcast_shapes(array.shape, leaf.shape) == tuple(leaf.shape)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ConfigError(
+            f"{name} of shape {array.shape} does not fit weights of shape {leaf.shape}"
+        )
+    if not np.all(np.isfinite(array) & (array > 0)):
+        raise ConfigError(f"{name} must be positive and finite, got {shown(value)}")
+    return array
 
 
 def _sum_over_weights(
     fn: Callable[[np.ndarray], np.ndarray], scale: Weights, like: Weights
 ) -> float:
-    total = jax.tree.map(
-        lambda s, leaf: float(np.sum(np.broadcast_to(fn(np.asarray(s, np.float64)), leaf.shape))),
-        scale,
-        like,
-    )
-    return math.fsum(jax.tree.leaves(total))
+    """Sum of a function of each weight's scale over all weights."""
+
+    def of_leaf(s: np.ndarray, leaf: jax.ShapeDtypeStruct) -> float:
+        values = fn(np.asarray(s, np.float64))
+        return float(np.sum(np.broadcast_to(values, leaf.shape)))
+
+    return math.fsum(jax.tree.leaves(jax.tree.map(of_leaf, scale, like)))
 
 
 def _draw(

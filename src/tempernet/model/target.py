@@ -1,8 +1,7 @@
 """The density that is sampled: an energy E(w), a prior, and what the energy reads.
 
 A `Target` is the same thing whether its energy is the cross-entropy of a network on images (Eq. 9)
-or a user's own function of a few numbers, so everything that samples takes any of them. Held-out
-loss and accuracy of a classifier are worked out here too, a piece of the data at a time.
+or a user's own function of a few numbers, so everything that samples takes any of them.
 """
 
 from __future__ import annotations
@@ -18,17 +17,28 @@ import numpy as np
 from jax import Array
 
 from tempernet.data import Examples
-from tempernet.errors import ConfigError, DataError
-from tempernet.model.networks import Network, Weights, template
-from tempernet.model.priors import Prior
+from tempernet.errors import ConfigError, DataError, check_callable, check_type
+from tempernet.model.networks import (
+    Network,
+    Weights,
+    check_example_axis,
+    must_be_network,
+    template,
+)
+from tempernet.model.priors import Gaussian, Prior, UniformBox
+
+Data = Any
+"""A pytree of arrays that an energy reads; () for an energy without data."""
 
 
 class Batch(NamedTuple):
     """Examples as the energy reads them. Examples lie along the network's `example_axis`."""
 
-    inputs: Any
-    one_hot: Any
-    weight: Any
+    inputs: Data
+    """(examples, ...) or (..., examples)."""
+    one_hot: Data
+    """1 for the class of an example, else 0: (examples, classes) or (classes, examples)."""
+    weight: Data
     """1 for an example that counts, 0 for padding: (examples,)."""
 
 
@@ -36,20 +46,42 @@ class Batch(NamedTuple):
 class Target:
     """E(w), the prior, and the data that E reads.
 
-    `energy_fn(weights, data)` is the energy of one replica; where `data` has examples it is a sum
-    over them, so that parts of the data may be summed on different devices. `init_fn(key)` draws
-    starting weights.
+    Args:
+        energy_fn: `energy_fn(weights, data)` is the energy of one replica, a scalar; where `data`
+            has examples it is a sum over them, so that parts of the data may be summed on different
+            devices.
+        prior: over the weights of one replica.
+        init_fn: `init_fn(key)` draws starting weights of one replica.
+        data: what the energy reads, a pytree of arrays.
+        network: the network of a classifier, or None.
     """
 
-    energy_fn: Callable[[Weights, Any], Array]
+    energy_fn: Callable[[Weights, Data], Array]
     prior: Prior
     init_fn: Callable[[Array], Weights]
-    data: Any = ()
+    data: Data = ()
     network: Network | None = None
+
+    def __post_init__(self) -> None:
+        check_callable("energy_fn", self.energy_fn, "a function of the weights that gives E")
+        check_type(
+            "prior",
+            self.prior,
+            (UniformBox, Gaussian),
+            "a UniformBox or a Gaussian",
+            "build one, for a network with UniformBox.for_network(network)",
+        )
+        check_callable("init_fn", self.init_fn, "a function of a key that draws weights")
 
     @classmethod
     def classifier(cls, network: Network, examples: Examples, prior: Prior) -> Target:
-        """The sum of cross-entropies of a network over labelled examples (Eq. 9)."""
+        """The sum of cross-entropies of a network over labelled examples (Eq. 9).
+
+        Args:
+            network: anything with `init`, `logits`, `fan_in` and `example_axis`.
+            examples: normalised inputs (n, ...) and labels (n,), below the number of classes.
+            prior: over this network's weights, wide enough for its initial ones.
+        """
         classes = check_network(network, examples)
         _check_prior(network, prior)
         batch = make_batch(network, examples, classes)
@@ -62,10 +94,17 @@ class Target:
         prior: Prior,
         init_fn: Callable[[Array], Weights] | None = None,
     ) -> Target:
-        """Any energy function of the weights; starts from draws of the prior unless `init_fn` is
-        given.
+        """Any energy function of the weights.
+
+        Args:
+            energy_fn: the energy of the weights of one replica, a scalar.
+            prior: over these weights.
+            init_fn: `init_fn(key)` draws starting weights; None draws them from the prior.
         """
-        return cls(lambda weights, data: energy_fn(weights), prior, init_fn or prior.draw)
+        check_callable("energy_fn", energy_fn, "a function of the weights that gives E")
+        draw_fn = getattr(prior, "draw", None) if init_fn is None else init_fn
+        # A prior without `draw` is none, which is what is said of it first.
+        return cls(lambda weights, data: energy_fn(weights), prior, draw_fn)  # type: ignore[arg-type]
 
     def energy(self, weights: Weights) -> Array:
         """E(w) of one replica on all the data."""
@@ -76,7 +115,7 @@ class Target:
         """Number of training examples; 0 for an energy without data."""
         return len(self.data.weight) if self.network else 0
 
-    def split_data(self, parts: int) -> tuple[Any, Any]:
+    def split_data(self, parts: int) -> tuple[Data, Data]:
         """The data padded to a multiple of `parts` examples, and the example axis of each leaf."""
         if self.network is None:
             raise ConfigError(
@@ -85,7 +124,7 @@ class Target:
         axes = Batch(self.network.example_axis, self.network.example_axis, 0)
         extra = -self.num_examples % parts
 
-        def pad(leaf: Any, axis: int) -> np.ndarray:
+        def pad(leaf: np.ndarray, axis: int) -> np.ndarray:
             width = [(0, 0)] * leaf.ndim
             width[axis] = (0, extra)
             return np.pad(leaf, width)
@@ -115,7 +154,7 @@ def cross_entropy(scores: Array, one_hot: Array, axis: int) -> Array:
 
 
 def uninformed_loss(classes: int) -> float:
-    """Loss an example of the classifier that gives every class the same probability: log(classes)."""
+    """Loss an example of the classifier that thinks all classes equally likely: log(classes)."""
     return math.log(classes)
 
 
@@ -127,7 +166,14 @@ def class_axis(network: Network) -> int:
 def make_batch(
     network: Network, examples: Examples, classes: int, pad_to: int | None = None
 ) -> Batch:
-    """Lay examples out for a network; `pad_to` adds examples of weight 0."""
+    """Lay examples out for a network.
+
+    Args:
+        network: says where the examples go.
+        examples: inputs (n, ...) and labels (n,).
+        classes: number of classes.
+        pad_to: number of examples with the padding, which has weight 0; None adds none.
+    """
     extra = 0 if pad_to is None else pad_to - len(examples)
     inputs = np.concatenate(
         [examples.x, np.zeros((extra, *examples.x.shape[1:]), examples.x.dtype)]
@@ -144,15 +190,22 @@ def make_batch(
 
 
 def check_network(network: Network, examples: Examples) -> int:
-    """Number of classes of a network that fits the examples; a clear error for one that does not."""
+    """Number of classes of a network, which must fit the examples."""
+    must_be_network(network)
+    check_example_axis("a network's example_axis", network.example_axis)
+    check_type(
+        "examples",
+        examples,
+        Examples,
+        "Examples",
+        "give a group of a data set such as data.train, or Examples(x, y)",
+    )
     if len(examples) == 0:
         raise DataError("there are no examples: at least one is needed")
-    if network.example_axis not in (0, -1):
-        raise ConfigError(f"a network's example_axis must be 0 or -1, got {network.example_axis}")
     axis = network.example_axis
     shape = list(examples.x.shape[1:])
     shape.insert(0 if axis == 0 else len(shape), len(examples))
-    inputs = jax.ShapeDtypeStruct(tuple(shape), examples.x.dtype)
+    inputs = jax.ShapeDtypeStruct(tuple(shape), examples.x.dtype)  # type: ignore[no-untyped-call]
     try:
         scores = jax.eval_shape(
             lambda key, x: network.logits(network.init(key), x), jax.random.key(0), inputs
@@ -165,26 +218,36 @@ def check_network(network: Network, examples: Examples) -> int:
     if scores.ndim != 2 or scores.shape[axis] != len(examples):
         wanted = "(examples, classes)" if axis == 0 else "(classes, examples)"
         raise ConfigError(
-            f"a network's scores must be {wanted}, got shape {scores.shape} for {len(examples)} examples"
+            f"a network's scores must be {wanted}, got shape {scores.shape} "
+            f"for {len(examples)} examples"
         )
-    classes = scores.shape[class_axis(network)]
+    classes = int(scores.shape[class_axis(network)])
     low, high = int(examples.y.min()), int(examples.y.max())
     if low < 0 or high >= classes:
         raise DataError(
-            f"labels must lie in 0..{classes - 1}, the network's {classes} classes, got {low if low < 0 else high}"
+            f"labels must lie in 0..{classes - 1}, the network's {classes} classes, "
+            f"got {low if low < 0 else high}"
         )
     return classes
 
 
 def _check_prior(network: Network, prior: Prior) -> None:
-    """The prior must be over this network's weights, and a box must hold the initial ones; checked
-    on 8 draws.
+    """The prior must be over this network's weights, and a box must hold the initial ones.
+
+    The latter is checked on 8 draws.
     """
+    check_type(
+        "prior",
+        prior,
+        (UniformBox, Gaussian),
+        "a UniformBox or a Gaussian",
+        "build one with UniformBox.for_network(network)",
+    )
     wanted, given = _shapes(template(network)), _shapes(prior.like)
     if wanted != given:
         raise ConfigError(
-            f"the prior is over weights of shapes {given}, the network has {wanted}; build the prior with "
-            f"{type(prior).__name__}.for_network(network, ...)"
+            f"the prior is over weights of shapes {given}, the network has {wanted}; "
+            f"build the prior with {type(prior).__name__}.for_network(network, ...)"
         )
     if prior.half_width is None:
         return
@@ -193,84 +256,12 @@ def _check_prior(network: Network, prior: Prior) -> None:
     ratio = max(jax.tree.leaves(widest))
     if ratio > 1:
         raise ConfigError(
-            f"the prior is narrower than the initial weights: one starts at {ratio:.3g} times the wall; widen the "
-            f"box (a factor of at least 1 in UniformBox.for_network) or draw smaller weights"
+            f"the prior is narrower than the initial weights: one starts at {ratio:.3g} times the "
+            f"wall; widen the box (a factor of at least 1 in UniformBox.for_network) or draw "
+            f"smaller weights"
         )
 
 
 def _shapes(like: Weights) -> dict[str, tuple[int, ...]]:
     leaves, _ = jax.tree.flatten_with_path(like)
     return {jax.tree_util.keystr(path): tuple(leaf.shape) for path, leaf in leaves}
-
-
-class Score(NamedTuple):
-    """Mean loss in nats an example, and the fraction classified correctly."""
-
-    loss: Array
-    accuracy: Array
-
-
-def hold_out(network: Network, examples: Examples, piece: int = 1000) -> Batch:
-    """A validation or test set cut into pieces of equal size (a new leading axis), the last one
-    padded.
-
-    Only one piece is in flight at a time, so the memory that a score takes stays bounded.
-    """
-    classes = check_network(network, examples)
-    if piece < 1:
-        raise ConfigError(f"piece must be at least 1 example, got {piece}")
-    piece = min(piece, len(examples))
-    batches = [
-        make_batch(
-            network,
-            Examples(examples.x[i : i + piece], examples.y[i : i + piece]),
-            classes,
-            pad_to=piece,
-        )
-        for i in range(0, len(examples), piece)
-    ]
-    return jax.tree.map(lambda *parts: np.stack(parts), *batches)
-
-
-def score_fn(network: Network) -> Callable[[Weights, Batch], Score]:
-    """Mean loss and accuracy of one replica on what `hold_out` prepared."""
-
-    def fn(weights: Weights, pieces: Batch) -> Score:
-        return _mean(
-            jax.lax.map(
-                lambda batch: _sums(network, network.logits(weights, batch.inputs), batch), pieces
-            ),
-            pieces,
-        )
-
-    return fn
-
-
-def predict_fn(network: Network) -> Callable[[Weights, Batch], tuple[Score, Array]]:
-    """As `score_fn`, and the softmax outputs (examples with padding, classes)."""
-    axis = class_axis(network)
-
-    def piece(weights: Weights, batch: Batch) -> tuple[Score, Array]:
-        scores = network.logits(weights, batch.inputs)
-        return _sums(network, scores, batch), jnp.moveaxis(
-            jax.nn.softmax(scores, axis=axis), axis, -1
-        )
-
-    def fn(weights: Weights, pieces: Batch) -> tuple[Score, Array]:
-        sums, probabilities = jax.lax.map(lambda batch: piece(weights, batch), pieces)
-        return _mean(sums, pieces), probabilities.reshape(-1, probabilities.shape[-1])
-
-    return fn
-
-
-def _sums(network: Network, scores: Array, batch: Batch) -> Score:
-    """Sums of loss and of correct answers over the examples of a piece."""
-    axis = class_axis(network)
-    correct = jnp.argmax(scores, axis=axis) == jnp.argmax(batch.one_hot, axis=axis)
-    loss = cross_entropy(scores, batch.one_hot, axis)
-    return Score(jnp.sum(batch.weight * loss), jnp.sum(jnp.where(correct, batch.weight, 0)))
-
-
-def _mean(sums: Score, pieces: Batch) -> Score:
-    num_examples = jnp.sum(pieces.weight)
-    return Score(jnp.sum(sums.loss) / num_examples, jnp.sum(sums.accuracy) / num_examples)

@@ -26,16 +26,24 @@ class Pool(NamedTuple):
     """The best starts so far, best first; leading axis starts everywhere."""
 
     number: np.ndarray
-    """Which start it was, from 0."""
+    """Which start it was, from 0: (starts,)."""
     energy: np.ndarray
+    """(starts,)."""
     gradients: np.ndarray
+    """Gradient evaluations it took, (starts,)."""
     reached: np.ndarray
+    """Whether its energy came down to the tolerance, (starts,)."""
     weights: Weights
+    """Where it ended: (starts, ...) each leaf."""
 
     @classmethod
     def of(cls, found: Minimum, first: int, limit: int) -> Pool:
-        """What a batch found whose first start has this number; no start from number `limit` on is
-        taken.
+        """What a batch of starts found.
+
+        Args:
+            found: the minima, with a leading axis of starts.
+            first: number of the first of them.
+            limit: no start from this number on is taken.
         """
         found = jax.device_get(found)
         energy = np.asarray(found.point.energy)
@@ -49,18 +57,22 @@ class Pool(NamedTuple):
         return every.taken(np.flatnonzero(every.number < limit))
 
     def best(self, keep: int) -> Pool:
-        """The `keep` best: those that reached the tolerance as they came, then by energy, NaN last."""
+        """The `keep` best: those that reached the tolerance as they came, then by energy."""
         left = np.where(self.reached, 0.0, self.energy)
-        order = np.lexsort((self.number, np.where(np.isnan(left), np.inf, left), ~self.reached))
+        # NaN last.
+        left = np.where(np.isnan(left), np.inf, left)
+        order = np.lexsort((self.number, left, ~self.reached))
         return self.taken(order[:keep])
 
     def joined(self, other: Pool) -> Pool:
         """The starts of both."""
-        return jax.tree.map(lambda a, b: np.concatenate([a, b]), self, other)
+        both: Pool = jax.tree.map(lambda a, b: np.concatenate([a, b]), self, other)
+        return both
 
     def taken(self, rows: np.ndarray) -> Pool:
-        """These rows."""
-        return jax.tree.map(lambda leaf: leaf[rows], self)
+        """The starts in these rows."""
+        some: Pool = jax.tree.map(lambda leaf: leaf[rows], self)
+        return some
 
 
 def enough(reached: int, keep: int, started: int, starts: int) -> bool:
@@ -69,9 +81,7 @@ def enough(reached: int, keep: int, started: int, starts: int) -> bool:
 
 
 class Spread(NamedTuple):
-    """Of a number over the starts kept: mean, standard deviation, and the standard error of the
-    mean.
-    """
+    """Mean of a number over the starts kept, its standard deviation, and the mean's error."""
 
     mean: float
     std: float
@@ -79,32 +89,38 @@ class Spread(NamedTuple):
 
 
 def spread(values: np.ndarray) -> Spread:
-    """Mean and spread over independent starts."""
+    """Mean and spread of values (starts,) over independent starts."""
     values = np.asarray(values, np.float64)
     std = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
     return Spread(float(values.mean()), std, std / np.sqrt(len(values)))
 
 
 def success_rate(reached: int, started: int) -> Estimate:
-    """The share of starts that reached E = 0, and its error, which is not 0 if all or none did
-    (Agresti and Coull).
+    """The share of starts that reached E = 0, and its error.
+
+    The error is not 0 if all or none did (Agresti and Coull).
     """
     share = (reached + 2) / (started + 4)
-    return Estimate(
-        np.asarray(reached / started), np.asarray(np.sqrt(share * (1 - share) / (started + 4)))
-    )
+    error = np.sqrt(share * (1 - share) / (started + 4))
+    return Estimate(np.asarray(reached / started), np.asarray(error))
 
 
 def widest(network: Network, weights: Weights) -> np.ndarray:
-    """max_i |w_i| sqrt(k_i) of each network (leading axis): in units of its initial range, how far
-    a weight has gone.
+    """max_i |w_i| sqrt(k_i) of each network, (networks,): how far its widest weight has gone.
 
-    By this number Sec. 3.2 chose the widths of the priors.
+    It is in units of the range of the initialisation. By this number Sec. 3.2 chose the widths of
+    the priors.
+
+    Args:
+        network: says k.
+        weights: with a leading axis of networks.
     """
 
     def of_leaf(leaf: np.ndarray, fan_in: int) -> np.ndarray:
-        return np.abs(np.asarray(leaf, np.float64)).reshape(len(leaf), -1).max(axis=1) * np.sqrt(
-            fan_in
-        )
+        distance = np.abs(np.asarray(leaf, np.float64)).reshape(len(leaf), -1)
+        farthest: np.ndarray = distance.max(axis=1) * np.sqrt(fan_in)
+        return farthest
 
-    return np.max(jax.tree.leaves(jax.tree.map(of_leaf, weights, network.fan_in())), axis=0)
+    by_leaf = jax.tree.leaves(jax.tree.map(of_leaf, weights, network.fan_in()))
+    widest_of_all: np.ndarray = np.max(by_leaf, axis=0)
+    return widest_of_all

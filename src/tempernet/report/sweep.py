@@ -12,7 +12,8 @@ from tempernet.report import sentences
 from tempernet.report.formatting import with_error
 from tempernet.report.sweep_table import table
 from tempernet.report.terminal import show_report
-from tempernet.results.sweep import SweepResults, at_rung, nearest, transition
+from tempernet.results.summary import nearest
+from tempernet.results.sweep import SweepResults, at_rung, transition
 
 
 def headline(results: SweepResults) -> str:

@@ -10,8 +10,9 @@ from tempernet.config import EvidenceSettings, LadderSettings
 from tempernet.diagnostics.flow import Flow, freedom
 from tempernet.errors import StoreError
 from tempernet.evidence.samples import PathSamples
-from tempernet.paths.path import Centre, bridge_path, temperature_path
+from tempernet.paths.bridge import Centre, bridge_path
 from tempernet.paths.path import Path as RungPath
+from tempernet.paths.temperatures import temperature_path
 from tempernet.results.series import Rows
 
 NO_CENTRE = Centre(0.0, 0.0, 1.0)

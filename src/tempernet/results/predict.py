@@ -11,14 +11,12 @@ import numpy as np
 
 from tempernet.config import RunSettings
 from tempernet.data import read_inputs
-from tempernet.errors import StoreError
 from tempernet.model.networks import Network, Weights, template
 from tempernet.model.prediction import Prediction, predict
 from tempernet.model.weights import unpacked
 from tempernet.results.kept import BEST, kept_at
 from tempernet.store import RunFolder
-from tempernet.store.folder import PROVENANCE
-from tempernet.tasks.problem import load_data, make_network
+from tempernet.tasks.problem import load_same_data, make_network
 
 S = TypeVar("S", bound=RunSettings)
 
@@ -69,12 +67,7 @@ def predict_from(
     """
     folder = RunFolder.open(path)
     settings = folder.settings(model)
-    trained_on = load_data(settings)
-    if trained_on.sha256 != folder.read_json(PROVENANCE)["data"]["sha256"]:
-        raise StoreError(
-            f"the data of {path} have changed since the run: their hash is not the one in "
-            f"{PROVENANCE}, and new data would be normalised otherwise; put the old data back"
-        )
+    trained_on = load_same_data(folder, settings)
     network = make_network(settings, trained_on)
     inputs, labels = read_inputs(data, trained_on, settings.data.size or None)
     ensemble = stored(folder, settings, network, members, temperature)

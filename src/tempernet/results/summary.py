@@ -9,13 +9,9 @@ import xarray
 
 from tempernet.diagnostics.flow import sides_kept
 from tempernet.diagnostics.statistics import Estimate, average
-from tempernet.diagnostics.thermo import (
-    bimodality,
-    ensemble_score,
-    heat_capacity,
-    histogram_overlap,
-)
+from tempernet.diagnostics.thermo import bimodality, heat_capacity, histogram_overlap
 from tempernet.diagnostics.verdict import Verdict
+from tempernet.model.scores import ensemble_score
 
 SCORED = ("validation_loss", "validation_accuracy", "test_loss", "test_accuracy")
 

@@ -19,7 +19,7 @@ from tempernet.diagnostics.thermo import BestTemperature, best_temperature
 from tempernet.diagnostics.verdict import Verdict
 from tempernet.errors import StoreError
 from tempernet.paths.ladders import Barrier, measure_barrier
-from tempernet.paths.path import temperature_path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.results.judging import verdict_on
 from tempernet.results.run import open_run, subject
 from tempernet.results.series import Recorded, Rows, after, burn_in_of, series_of

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -52,7 +53,7 @@ def read_netcdf(path: Path) -> SweepResults:
         raise StoreError(f"{path} cannot be read as NetCDF: {error}") from error
     if KEPT not in tree.children or "config" not in tree.attrs:
         raise StoreError(f"{path} holds no samples: it was not written by Samples.save")
-    settings = config.settings_from(config.parse_toml(tree.attrs["config"]), SweepSettings)
+    settings = config.settings_from(tomllib.loads(tree.attrs["config"]), SweepSettings)
     provenance = json.loads(tree.attrs["provenance"])
     root = tree.to_dataset(inherit=False)
     series = root.drop_vars(

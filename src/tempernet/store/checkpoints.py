@@ -1,6 +1,4 @@
-"""Checkpoints: the last complete states of a run, each an npz with its SHA-256 beside it, the
-newest three kept.
-"""
+"""Checkpoints: the newest three complete states of a run, each with its SHA-256 beside it."""
 
 from __future__ import annotations
 
@@ -8,12 +6,13 @@ import contextlib
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from tempernet.errors import StoreError
-from tempernet.store import files
+from tempernet.store import archives, files
+from tempernet.store.files import JsonObject
 from tempernet.store.records import RETRIES
 
 KEPT = 3
@@ -27,7 +26,7 @@ class Checkpoint(NamedTuple):
     """Named arrays, and a few plain facts about them."""
 
     arrays: dict[str, np.ndarray]
-    meta: dict[str, Any]
+    meta: JsonObject
 
     @property
     def log_lines(self) -> int:
@@ -38,23 +37,31 @@ class Checkpoint(NamedTuple):
 class Checkpoints:
     """The checkpoints in a folder, numbered upwards.
 
-    `run` is the id of the run they belong to, `revisions` those of the files that a checkpoint is
-    written beside.
+    Args:
+        folder: where they are.
+        run: id of the run that they belong to.
+        revisions: of the files that a checkpoint is written beside, as they are when it is saved.
     """
 
     def __init__(
         self, folder: Path, run: str | None = None, revisions: Mapping[str, int] | None = None
     ) -> None:
-        self.folder, self.run, self.revisions = folder, run, dict(revisions or {})
+        self.folder, self.run = folder, run
+        self.revisions: Mapping[str, int] = {} if revisions is None else revisions
 
-    def save(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> Path:
+    def save(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]) -> Path:
         """Write one more; the oldest beyond three go."""
         files.make_folder(self.folder)
         existing = self._paths()
         number = int(existing[-1].stem) + 1 if existing else 0
-        facts = {"version": VERSION, "run": self.run, "number": number, "revisions": self.revisions}
+        facts = {
+            "version": VERSION,
+            "run": self.run,
+            "number": number,
+            "revisions": dict(self.revisions),
+        }
         text = json.dumps({**facts, **meta}).encode()
-        content = files.pack({**arrays, _META: np.frombuffer(text, np.uint8)})
+        content = archives.pack({**arrays, _META: np.frombuffer(text, np.uint8)})
         path = self.folder / f"{number:08d}.npz"
         # The hash first: a checkpoint without one is not taken for whole.
         files.write_atomic(
@@ -70,9 +77,7 @@ class Checkpoints:
         return path
 
     def latest(self) -> tuple[Checkpoint | None, list[str]]:
-        """The newest whole checkpoint, and what was wrong with newer ones; (None, ...) if there is
-        none.
-        """
+        """The newest whole checkpoint or None, and what was wrong with newer ones."""
 
         def read_newest() -> tuple[Checkpoint | None, list[str]]:
             problems: list[str] = []
@@ -110,9 +115,7 @@ class Checkpoints:
         return sorted({*paths, *(path for path in hashed if paths and paths[0] < path < paths[-1])})
 
     def _settled(self, read_fn: Callable[[], _T], is_good: Callable[[_T], bool]) -> _T:
-        """What `read_fn` gives; read again while it is not good and a writer has put other
-        checkpoints there.
-        """
+        """What `read_fn` gives, read again while it is bad and a writer has put others there."""
         for _ in range(RETRIES):
             before = self._paths()
             found = read_fn()
@@ -127,7 +130,7 @@ class Checkpoints:
         content = files.read_hashed(
             path, digest, int(size) if size.isdecimal() else None, beside.name
         )
-        arrays = files.unpack(path, content)
+        arrays = archives.unpack(path, content)
         try:
             meta = json.loads(arrays.pop(_META).tobytes())
             version = meta.get("version")

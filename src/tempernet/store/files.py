@@ -1,19 +1,14 @@
-"""Files that are whole or not there: written under a temporary name, flushed to disk, renamed, the
-folder flushed.
-"""
+"""Files that are whole or not there: written under a temporary name, flushed, renamed."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import hashlib
-import io
 import json
 import math
 import os
-import struct
-import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -25,32 +20,41 @@ from tempernet.errors import StoreError
 TEMPORARY = ".part"
 HASH = "sha256"
 MAX_TEXT = 64 * 2**20
-"""Bytes of the largest JSON or TOML file that is read: those of a run are a thousand times smaller."""
+"""Bytes of the largest JSON or TOML file that is read; those of a run are far smaller."""
 FULL_DISK = errno.ENOSPC, errno.EDQUOT
 FOLDER_SIZE = 4096
 """Bytes that a new folder takes."""
 
-before_write: Callable[[Path, str], None] | None = None
-"""For tests only: called as (path, point) before each step of a write, to fail or to kill the
-process there.
-"""
+JsonValue = Any
+"""A value of JSON's types."""
+JsonObject = dict[str, JsonValue]
+"""What a JSON file of a run folder holds."""
+
+
+def before_step(path: Path, step: str) -> None:
+    """Called before each step of a write of a file; does nothing.
+
+    The steps are "open", "flush", "rename" and "folder", or "append". Tests put a function in its
+    place that fails, or kills the process, at a step.
+    """
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Put `content` at `path`, replacing what is there in one step; a failure leaves the old
-    content or all the new.
+    """Put `content` at `path`, replacing what is there in one step.
+
+    A failure leaves the old content or all the new.
     """
     part = path.with_name(path.name + TEMPORARY)
     try:
-        _at(path, "open")
+        before_step(path, "open")
         with part.open("wb") as file:
             file.write(content)
             file.flush()
-            _at(path, "flush")
+            before_step(path, "flush")
             os.fsync(file.fileno())
-        _at(path, "rename")
+        before_step(path, "rename")
         part.replace(path)
-        _at(path, "folder")
+        before_step(path, "folder")
         _flush_folder(path.parent)
     except OSError as error:
         with contextlib.suppress(OSError):
@@ -59,9 +63,9 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 def append(path: Path, content: bytes) -> None:
-    """Add to the end of a file, which is made if it is not there; a failure leaves what was there."""
+    """Add to the end of a file, which is made if need be; a failure leaves what was there."""
     try:
-        _at(path, "append")
+        before_step(path, "append")
         with path.open("ab", buffering=0) as file:
             before = file.tell()
             try:
@@ -76,18 +80,18 @@ def append(path: Path, content: bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """A folder inside a run's, if it is not there; a run folder that has vanished is not made
-    again.
+    """A folder inside a run's, if it is not there.
+
+    A run folder that has vanished is not made again.
     """
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:
         if error.errno in FULL_DISK:
             raise StoreError(complaint(path, FOLDER_SIZE, error)) from error
-        what = (
+        raise StoreError(
             f"cannot make the folder {path}: {_reason(error)}; check the folder and its permissions"
-        )
-        raise StoreError(what) from error
+        ) from error
 
 
 def sha256(content: bytes) -> str:
@@ -109,7 +113,11 @@ def read_bytes(path: Path, limit: int = MAX_TEXT) -> bytes:
 def read_hashed(path: Path, digest: str, size: int | None, where: str) -> bytes:
     """The content of a file with this SHA-256 and size, looked at before it is taken into memory.
 
-    `where` is the file that says so.
+    Args:
+        path: the file.
+        digest: its SHA-256, in hex.
+        size: its bytes; None if nothing says how many.
+        where: the name of the file that says so, for complaints.
     """
     with _reading(path) as file:
         if size is not None and os.fstat(file.fileno()).st_size != size:
@@ -151,14 +159,14 @@ def _reading(path: Path) -> Iterator[BufferedReader]:
         raise StoreError(f"cannot read {path}: {_reason(error)}") from error
 
 
-def write_json(path: Path, value: Mapping[str, Any]) -> None:
+def write_json(path: Path, value: Mapping[str, object]) -> None:
     """Atomically, as indented JSON with its own hash; numbers that are not finite become null."""
     content = plain(value)
     signed = {**content, HASH: _json_hash(content)}
     write_atomic(path, (json.dumps(signed, indent=1, allow_nan=False) + "\n").encode())
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path) -> JsonObject:
     """A JSON object that `write_json` wrote, without its hash."""
     try:
         value = json.loads(read_bytes(path))
@@ -166,7 +174,8 @@ def read_json(path: Path) -> dict[str, Any]:
             raise StoreError(f"{path} is damaged: it holds a {type(value).__name__}, not an object")
         if value.pop(HASH, None) != _json_hash(value):
             raise StoreError(
-                f"{path} is damaged or was changed: its content does not have the hash that it was written with"
+                f"{path} is damaged or was changed: its content does not have the hash that it was "
+                f"written with"
             )
     except (ValueError, RecursionError) as error:
         raise StoreError(f"{path} is damaged: it is not JSON ({error})") from error
@@ -184,90 +193,34 @@ def read_text(path: Path) -> str:
     text, mark, digest = content.rpartition(f"# {HASH} ".encode())
     if not mark or sha256(text).encode() != digest.strip():
         raise StoreError(
-            f"{path} is damaged or was changed: its content does not have the hash that it was written with"
+            f"{path} is damaged or was changed: its content does not have the hash that it was "
+            f"written with"
         )
     return text.decode()
 
 
-def _json_hash(content: Any) -> str:
+def _json_hash(content: object) -> str:
     return sha256(json.dumps(content, sort_keys=True).encode())
 
 
-def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """Arrays as an npz archive, uncompressed."""
-    buffer = io.BytesIO()
-    np.savez(
-        buffer, allow_pickle=False, **{name: np.asarray(array) for name, array in arrays.items()}
-    )
-    return buffer.getvalue()
-
-
-_DAMAGE = (
-    ValueError,
-    EOFError,
-    KeyError,
-    zipfile.BadZipFile,
-    RuntimeError,
-    SyntaxError,
-    struct.error,
-)
-"""What reading an archive raises when it is none, in part or wholly."""
-
-
-def unpack(path: Path, content: bytes) -> dict[str, np.ndarray]:
-    """The arrays of an npz archive that `pack` made, none of them larger than what is there of it.
-
-    Pickled objects and compressed members are refused, before anything is allocated.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            members = archive.infolist()
-            if sum(member.file_size for member in members) > len(content):
-                raise ValueError("its members claim more bytes than it has")
-            return {
-                member.filename.removesuffix(".npy"): _member(archive, member) for member in members
-            }
-    except _DAMAGE as error:
-        raise StoreError(f"{path} is damaged: it is not an archive of arrays ({error})") from error
-
-
-def _member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> np.ndarray:
-    """One array; its header must fit the bytes that follow it."""
-    if member.compress_type != zipfile.ZIP_STORED:
-        raise ValueError(f"{member.filename} is compressed")
-    data = io.BytesIO(archive.read(member))
-    if np.lib.format.read_magic(data) != (1, 0):
-        raise ValueError(f"{member.filename} is no npy file of version 1.0")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(data)
-    if dtype.kind not in "biuf":
-        raise ValueError(f"{member.filename} holds {dtype}, not numbers")
-    left = member.file_size - data.tell()
-    # Python's integers, which do not overflow.
-    claimed = math.prod(shape) * dtype.itemsize
-    if min(shape, default=0) < 0 or claimed != left:
-        raise ValueError(f"{member.filename} claims {claimed} bytes and has {left}")
-    array = np.frombuffer(data.getvalue(), dtype, offset=data.tell())
-    return array.reshape(shape, order="F" if fortran else "C").copy()
-
-
-def must_be_of_run(path: Path, found: Any, run: str | None) -> None:
+def must_be_of_run(path: Path, found: object, run: str | None) -> None:
     """Refuse a file that carries another run's id than the folder's provenance."""
     if found != run:
         raise StoreError(
-            f"{path} belongs to another run: it carries the id {found}, and the provenance.json beside it {run}; "
-            f"put back the one that was replaced"
+            f"{path} belongs to another run: it carries the id {found}, and the provenance.json "
+            f"beside it {run}; put back the one that was replaced"
         )
 
 
-def other_version(path: Path, found: Any, read: int) -> str:
+def other_version(path: Path, found: object, read: int) -> str:
     """The complaint about a file of another version than this program reads."""
     return (
-        f"{path} has version {found!r}; this tempernet reads {read}: use the tempernet that wrote it, which "
-        f"provenance.json names"
+        f"{path} has version {found!r}; this tempernet reads {read}: use the tempernet that wrote "
+        f"it, which provenance.json names"
     )
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> JsonValue:
     """JSON's types: arrays as lists, numpy's numbers as Python's, what is not finite as None."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
@@ -292,19 +245,14 @@ def complaint(path: Path, size: int, error: OSError) -> str:
         )
     if error.errno == errno.EFBIG:
         return (
-            f"{path} needs {needed}, more than the limit on the size of a file (ulimit -f); raise it and "
-            f"continue the run, the last checkpoint is whole"
+            f"{path} needs {needed}, more than the limit on the size of a file (ulimit -f); raise "
+            f"it and continue the run, the last checkpoint is whole"
         )
     return f"cannot write {path} ({needed}): {_reason(error)}; check the folder and its permissions"
 
 
 def _reason(error: OSError) -> str:
     return error.strerror or str(error)
-
-
-def _at(path: Path, point: str) -> None:
-    if before_write is not None:
-        before_write(path, point)
 
 
 def _flush_folder(folder: Path) -> None:

@@ -8,14 +8,15 @@ import re
 import secrets
 import time
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 from tempernet import config
 from tempernet.errors import ConfigError, StoreError
 from tempernet.store import files
 from tempernet.store.checkpoints import Checkpoint, Checkpoints
+from tempernet.store.files import JsonObject
 from tempernet.store.log import Log
 from tempernet.store.records import Records
 
@@ -42,10 +43,7 @@ def is_run(path: Path) -> bool:
 
 
 def must_be_empty(path: Path) -> None:
-    """Refuse a folder that is not empty.
-
-    What a run leaves that ended before it had begun does not count.
-    """
+    """Refuse a folder that holds more than what a run leaves that ended before it had begun."""
     left = {LOCK, PROVENANCE, *(name + files.TEMPORARY for name in (PROVENANCE, CONFIG, STUDY))}
     try:
         occupied = path.exists() and any(entry.name not in left for entry in path.iterdir())
@@ -58,8 +56,9 @@ def must_be_empty(path: Path) -> None:
 
 
 class RunFolder:
-    """Paths and parts of a run folder. `create` and `lock` are for the writer; opening one to read
-    changes nothing.
+    """Paths and parts of a run folder.
+
+    `create` and `lock` are for the writer; opening one to read changes nothing.
 
     Every file carries the id of the run, which is drawn once and written into provenance.json; one
     that carries another is refused. What is written again when a run goes on, settings and
@@ -100,8 +99,9 @@ class RunFolder:
         return folder
 
     def lock(self) -> None:
-        """Be the only writer. The kernel drops the lock with the process, so a dead one leaves none
-        behind.
+        """Be the only writer.
+
+        The kernel drops the lock with the process, so a dead one leaves none behind.
         """
         import fcntl
 
@@ -126,6 +126,7 @@ class RunFolder:
                 lock.close()
                 raise StoreError(f"cannot lock {self.path}: {error.strerror}") from error
         self._lock = lock
+        self._forget_parts()
 
     @property
     def is_being_written(self) -> bool:
@@ -146,47 +147,47 @@ class RunFolder:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+            self._forget_parts()
+
+    def _forget_parts(self) -> None:
+        """What was known of the parts is read anew: another process may write, or have written."""
+        for part in ("records", "weights", "checkpoints", "fit", "log"):
+            self.__dict__.pop(part, None)
 
     @property
     def run(self) -> str | None:
-        """The id of the run; None for one from before there were ids. Drawn if the run is not there
-        yet.
-        """
+        """The id of the run, drawn if the run is not there yet; None if it is older than ids."""
         if self._run is None:
             path = self.path / PROVENANCE
             self._run = (files.read_json(path).get(RUN) if path.exists() else secrets.token_hex(8),)
         return self._run[0]
 
-    @property
+    @functools.cached_property
     def records(self) -> Records:
         """What the rounds recorded."""
         return Records(self.path / "rounds", self.run)
 
-    @property
+    @functools.cached_property
     def weights(self) -> Records:
         """Thinned samples of the weights."""
         return Records(self.path / "weights", self.run)
 
-    @property
+    @functools.cached_property
     def checkpoints(self) -> Checkpoints:
         """The last complete states."""
         return Checkpoints(self.path / "checkpoints", self.run, self._revisions)
 
     def outdated(self, checkpoint: Checkpoint) -> list[str]:
-        """Files that are older than they were when this checkpoint was written: put back from an
-        earlier state.
-        """
+        """Complaints about files that are older than they were when this checkpoint was written."""
         return [
-            f"{self.path / name} is from an earlier state of the run, revision {found} "
-            f"where the newest checkpoint was written beside {revision}"
+            f"{self.path / name} is from an earlier state of the run, revision {found} where the "
+            f"newest checkpoint was written beside {revision}"
             for name, revision in checkpoint.meta.get("revisions", {}).items()
             if (found := self._revision(name)) < revision
         ]
 
     def _revision(self, name: str) -> int:
-        """Of settings or provenance as they are on disk; 0 if they are not there, or from before
-        there were any.
-        """
+        """Revision of settings or provenance as they are on disk, 0 if they have none."""
         path = self.path / name
         if not path.exists():
             return 0
@@ -194,7 +195,7 @@ class RunFolder:
             return _stamp(files.read_text(path))[1]
         return int(files.read_json(path).get(REVISION, 0))
 
-    @property
+    @functools.cached_property
     def fit(self) -> Checkpoints:
         """The quadratic of a bridge, and how far its fit is."""
         return Checkpoints(self.path / "fit", self.run, self._revisions)
@@ -246,16 +247,16 @@ class RunFolder:
         )
         self._revisions[CONFIG] = revision
 
-    def write_json(self, name: str, value: Any) -> None:
+    def write_json(self, name: str, value: Mapping[str, object]) -> None:
         """Atomically, with the id of the run."""
-        content = {**value, RUN: self.run}
+        content: JsonObject = {**value, RUN: self.run}
         if name == PROVENANCE:
             content[REVISION] = self._revision(PROVENANCE) + 1
         files.write_json(self.path / name, content)
         if name == PROVENANCE:
             self._revisions[name] = content[REVISION]
 
-    def read_json(self, name: str) -> dict[str, Any]:
+    def read_json(self, name: str) -> JsonObject:
         """A JSON object of the folder, which must be of this run."""
         value = files.read_json(self.path / name)
         files.must_be_of_run(self.path / name, value.get(RUN), self.run)

@@ -1,5 +1,4 @@
-"""The log of a run: lines with the time, each bound to the ones before it, so that damage anywhere
-is seen.
+"""The log of a run: lines with the time, each bound to the ones before it, so that damage shows.
 
 A line ends with its number and a digest of the run's id, the digest of the line before, and itself:
 `2026-01-01 00:00:00 finished [7 3f9a2c41d0b7]`. How many lines there must be at least is for a
@@ -27,7 +26,7 @@ class _End(NamedTuple):
 
 
 class Log:
-    """The log at a path, of a run. One process at a time appends."""
+    """The log at a path, of the run with an id. One process at a time appends."""
 
     def __init__(self, path: Path, run: str | None) -> None:
         self.path, self.run = path, run
@@ -58,17 +57,15 @@ class Log:
             if not problem or before == self._content():
                 break
         if not problem and end.number < at_least:
-            lost = (
-                f"it has {end.number} lines of {at_least}"
-                if before is not None
-                else "it is not there"
-            )
+            is_there = before is not None
+            lost = f"it has {end.number} lines of {at_least}" if is_there else "it is not there"
             problem = f"{self.path} has lost lines: {lost}"
         return [problem] if problem else []
 
     def begin_anew(self, after: int) -> Path:
-        """Set a damaged log aside, as the path that is returned; the next line has the number that
-        follows `after`.
+        """Set a damaged log aside; the next line has the number that follows `after`.
+
+        Returns the path where the damaged one is.
         """
         aside = self.path.with_stem(f"{self.path.stem}.damaged")
         try:
@@ -90,16 +87,21 @@ class Log:
         *lines, torn = (content or b"").split(b"\n")
         for place, line in enumerate(lines, 1):
             found = _LINE.fullmatch(line)
-            previous, number = (
-                (end.digest, end.number + 1) if end else ("", int(found["number"]) if found else 0)
-            )
-            digest = _digest(self.run, previous, number, found["body"]) if found else ""
-            if not found or int(found["number"]) != number or found["digest"].decode() != digest:
-                return end or _End(
-                    0, ""
-                ), f"{self.path} is damaged, or another run's, from line {place} on"
-            end = _End(number, digest)
-        return end or _End(0, ""), f"{self.path} is damaged: its last line is torn" if torn else ""
+            if not found or (next_end := self._follows(end, found)) is None:
+                problem = f"{self.path} is damaged, or another run's, from line {place} on"
+                return end or _End(0, ""), problem
+            end = next_end
+        problem = f"{self.path} is damaged: its last line is torn" if torn else ""
+        return end or _End(0, ""), problem
+
+    def _follows(self, end: _End | None, line: re.Match[bytes]) -> _End | None:
+        """This line as the new end, if it is the one that follows; a first one has any number."""
+        number = int(line["number"])
+        previous = end.digest if end else ""
+        digest = _digest(self.run, previous, number, line["body"])
+        in_turn = end is None or number == end.number + 1
+        good = in_turn and line["digest"].decode() == digest
+        return _End(number, digest) if good else None
 
 
 def _digest(run: str | None, previous: str, number: int, body: bytes) -> str:

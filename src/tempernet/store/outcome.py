@@ -1,12 +1,9 @@
-"""What a finished run leaves besides its records: results.json, and files that it lists with their
-hashes.
-"""
+"""What a finished run leaves: results.json, and the files that it lists with their hashes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from tempernet.errors import StoreError
 from tempernet.store import files
@@ -17,9 +14,14 @@ _AGAIN = "`tempernet resume` writes it again"
 
 
 def write(
-    path: Path, document: Mapping[str, Any], write_fn: Callable[[], list[Path]] = list
+    path: Path, document: Mapping[str, object], write_fn: Callable[[], list[Path]] = list
 ) -> list[Path]:
-    """Write what `write_fn` writes, and results.json, into a run folder; returns the files.
+    """Write results.json and the files beside it into a run folder; returns the files.
+
+    Args:
+        path: the folder.
+        document: what results.json says.
+        write_fn: writes the other files and tells which.
 
     results.json goes first and comes last: where it is, the others are whole and have the hashes
     that it lists.
@@ -34,8 +36,9 @@ def write(
 
 
 def note_rewritten(path: Path, written: list[Path]) -> None:
-    """Put the hashes of files that were written again into results.json, unless a writer will do so
-    at its end.
+    """Put the hashes of files that were written again into results.json.
+
+    If a process is writing to the folder, it will do so at its end.
     """
     folder = RunFolder(path)
     listed = [file for file in written if file.is_relative_to(path)]
@@ -53,15 +56,16 @@ def note_rewritten(path: Path, written: list[Path]) -> None:
 
 
 def problems(path: Path, at_round: int | None, finished: bool) -> list[str]:
-    """What is wrong with results.json and the files it lists, in a folder whose newest checkpoint
-    is at a round.
+    """What is wrong with results.json and the files it lists; empty if nothing is.
+
+    Args:
+        path: the folder.
+        at_round: the round of its newest checkpoint.
+        finished: whether the run says that it has finished.
     """
     if not (path / RESULTS).exists():
-        return (
-            [f"{path / RESULTS} is not there, but the run has finished: {_AGAIN}"]
-            if finished
-            else []
-        )
+        missing = f"{path / RESULTS} is not there, but the run has finished: {_AGAIN}"
+        return [missing] if finished else []
     try:
         told = RunFolder(path).read_json(RESULTS)
     except StoreError as error:
@@ -72,7 +76,8 @@ def problems(path: Path, at_round: int | None, finished: bool) -> list[str]:
     found = []
     if told.get(AT_ROUND) != at_round:
         found.append(
-            f"{path / RESULTS} is from another state of the run, round {told.get(AT_ROUND)} of {at_round}"
+            f"{path / RESULTS} is from another state of the run, "
+            f"round {told.get(AT_ROUND)} of {at_round}"
         )
     for name, digest in told.get(FILES, {}).items():
         try:

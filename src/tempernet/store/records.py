@@ -8,14 +8,15 @@ series live side by side in a folder, each with its own chunks: `rounds` has an 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import NotRequired, TypedDict, TypeGuard, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tempernet.errors import StoreError
-from tempernet.store import files
+from tempernet.store import archives, files
 
 MANIFEST = "manifest.json"
 VERSION = 1
@@ -29,18 +30,35 @@ RETRIES = 100
 _T = TypeVar("_T")
 
 
+class Chunk(TypedDict):
+    """What the manifest says of a chunk."""
+
+    file: str
+    series: str
+    rows: int
+    bytes: NotRequired[int]
+    sha256: str
+
+
 class Records:
-    """The chunks in a folder. Rows are buffered in memory until `flush`, which makes them part of
-    the manifest.
+    """The chunks in a folder, to read while another process writes, or to write.
+
+    Rows are buffered in memory until `flush`, which makes them part of the manifest. Whoever only
+    reads sees at each question what the manifest says by then; whoever has written is the one
+    writer, and knows.
+
+    Args:
+        folder: where the chunks and the manifest are, or will be.
+        run: id of the run that they belong to.
     """
 
     def __init__(self, folder: Path, run: str | None = None) -> None:
         self.folder, self.run = folder, run
         self._buffer: dict[str, list[dict[str, np.ndarray]]] = {}
         self._replaced: list[Path] = []
-        self._chunks: list[dict[str, Any]] = (
-            self._read_manifest() if (folder / MANIFEST).exists() else []
-        )
+        self._writes = False
+        self._chunks: list[Chunk] = []
+        self._refresh()
 
     @property
     def buffered(self) -> int:
@@ -50,36 +68,38 @@ class Records:
     @property
     def series(self) -> list[str]:
         """Names of the series on disk."""
+        self._refresh()
         return sorted({chunk["series"] for chunk in self._chunks})
 
     def length(self, series: str) -> int:
         """Rows of a series on disk."""
+        self._refresh()
+        return self._length(series)
+
+    def _length(self, series: str) -> int:
         return sum(chunk["rows"] for chunk in self._chunks if chunk["series"] == series)
 
-    def append(self, series: str, row: dict[str, Any]) -> None:
-        """Add a copy of a row to a series."""
-        self._buffer.setdefault(series, []).append(
-            {name: np.array(value) for name, value in row.items()}
-        )
+    def append(self, series: str, row: Mapping[str, ArrayLike]) -> None:
+        """Add a copy of a row to a series: an array of the same name and shape in each row."""
+        copied = {name: np.array(value) for name, value in row.items()}
+        self._buffer.setdefault(series, []).append(copied)
 
     def flush(self) -> None:
         """Write what is buffered: first the chunks, then the manifest."""
         if not self._buffer:
             return
+        self._become_writer()
         files.make_folder(self.folder)
         chunks = list(self._chunks)
         replaced = []
         for series, rows in self._buffer.items():
             start = sum(chunk["rows"] for chunk in chunks if chunk["series"] == series)
             new = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-            for old in _growing(
-                [chunk for chunk in chunks if chunk["series"] == series], len(rows)
-            ):
+            of_series = [chunk for chunk in chunks if chunk["series"] == series]
+            for old in _growing(of_series, len(rows)):
                 start -= old["rows"]
-                new = {
-                    name: np.concatenate([rows, new[name]])
-                    for name, rows in self._read_chunk(old).items()
-                }
+                earlier = self._read_chunk(old)
+                new = {name: np.concatenate([earlier[name], new[name]]) for name in earlier}
                 chunks.remove(old)
                 replaced.append(self.folder / old["file"])
             chunks.append(self._write_chunk(series, start, new))
@@ -89,9 +109,11 @@ class Records:
         self._replaced = replaced
 
     def load(self, series: str, skip: int = 0) -> dict[str, np.ndarray]:
-        """All rows of a series on disk from row `skip` on, stacked: name -> (rows, ...). Empty if
-        there are none.
+        """All rows of a series on disk from row `skip` on, stacked: name -> (rows, ...).
+
+        Empty if there are none.
         """
+        self._refresh()
         return self._settled(lambda: self._load(series, skip))
 
     def _load(self, series: str, skip: int) -> dict[str, np.ndarray]:
@@ -101,10 +123,8 @@ class Records:
                 continue
             end = start + chunk["rows"]
             if end > skip:
-                arrays = self._read_chunk(chunk)
-                parts.append(
-                    {name: array[max(skip - start, 0) :] for name, array in arrays.items()}
-                )
+                arrays, first = self._read_chunk(chunk), max(skip - start, 0)
+                parts.append({name: array[first:] for name, array in arrays.items()})
             start = end
         if not parts:
             return {}
@@ -115,10 +135,12 @@ class Records:
 
         A chunk that is cut gets a new file, so that the manifest holds at every moment.
         """
+        self._become_writer()
         for series, rows in lengths.items():
-            if self.length(series) < rows:
+            if self._length(series) < rows:
                 raise StoreError(
-                    f"{self.folder} has lost records: {self.length(series)} rows of {series} are left of {rows}"
+                    f"{self.folder} has lost records: {self._length(series)} rows of {series} "
+                    f"are left of {rows}"
                 )
         kept, start = [], dict.fromkeys((chunk["series"] for chunk in self._chunks), 0)
         for chunk in self._chunks:
@@ -127,12 +149,8 @@ class Records:
             if rows == chunk["rows"]:
                 kept.append(chunk)
             elif rows > 0:
-                arrays = self._read_chunk(chunk)
-                kept.append(
-                    self._write_chunk(
-                        series, start[series], {name: a[:rows] for name, a in arrays.items()}
-                    )
-                )
+                some = {name: array[:rows] for name, array in self._read_chunk(chunk).items()}
+                kept.append(self._write_chunk(series, start[series], some))
             start[series] += chunk["rows"]
         if kept != self._chunks:
             self._commit(kept)
@@ -142,6 +160,7 @@ class Records:
 
     def verify(self) -> list[str]:
         """What is wrong with the chunks that the manifest names; empty if nothing is."""
+        self._refresh()
         found: list[str] = []
 
         def read_all() -> None:
@@ -158,10 +177,18 @@ class Records:
             self._settled(read_all)
         return found
 
+    def _refresh(self) -> None:
+        """Look at the manifest again, unless this is the writer."""
+        if not self._writes:
+            self._chunks = self._read_manifest() if (self.folder / MANIFEST).exists() else []
+
+    def _become_writer(self) -> None:
+        """From now on the manifest is what this object makes of it."""
+        self._refresh()
+        self._writes = True
+
     def _settled(self, read_fn: Callable[[], _T]) -> _T:
-        """What `read_fn` gives; read again if it fails on chunks that a writer has replaced in the
-        meantime.
-        """
+        """What `read_fn` gives, read again if it fails on chunks that a writer has replaced."""
         for _ in range(RETRIES):
             try:
                 return read_fn()
@@ -172,13 +199,10 @@ class Records:
                 self._chunks = now
         return read_fn()
 
-    def _write_chunk(
-        self, series: str, start: int, rows: Mapping[str, Sequence[Any] | np.ndarray]
-    ) -> dict[str, Any]:
-        """A chunk of the rows from `start` on, named by its first row and the one after its last."""
-        arrays = {name: np.asarray(values) for name, values in rows.items()}
+    def _write_chunk(self, series: str, start: int, arrays: dict[str, np.ndarray]) -> Chunk:
+        """A chunk of the rows from `start` on, named by its first row and the one after them."""
         number = len(next(iter(arrays.values())))
-        content = files.pack(arrays)
+        content = archives.pack(arrays)
         name = f"{series}-{start:08d}-{start + number:08d}.npz"
         files.write_atomic(self.folder / name, content)
         return {
@@ -196,23 +220,23 @@ class Records:
             with contextlib.suppress(OSError):
                 file.unlink()
 
-    def _commit(self, chunks: list[dict[str, Any]]) -> None:
+    def _commit(self, chunks: list[Chunk]) -> None:
         files.write_json(
             self.folder / MANIFEST, {"version": VERSION, "run": self.run, "chunks": chunks}
         )
         self._chunks = chunks
 
-    def _read_chunk(self, chunk: dict[str, Any]) -> dict[str, np.ndarray]:
+    def _read_chunk(self, chunk: Chunk) -> dict[str, np.ndarray]:
         path = self.folder / chunk["file"]
         content = files.read_hashed(path, chunk["sha256"], chunk.get("bytes"), MANIFEST)
-        arrays = files.unpack(path, content)
+        arrays = archives.unpack(path, content)
         if not arrays or any(array.shape[:1] != (chunk["rows"],) for array in arrays.values()):
             raise StoreError(
                 f"{path} is damaged: it has not the {chunk['rows']} rows that {MANIFEST} says"
             )
         return arrays
 
-    def _read_manifest(self) -> list[dict[str, Any]]:
+    def _read_manifest(self) -> list[Chunk]:
         path = self.folder / MANIFEST
         manifest = files.read_json(path)
         if manifest.get("version") != VERSION:
@@ -224,14 +248,13 @@ class Records:
         return chunks
 
 
-def _growing(chunks: list[dict[str, Any]], rows: int) -> list[dict[str, Any]]:
-    """The last chunks of a series that a new file takes the place of, with so many rows more; the
-    last one first.
+def _growing(chunks: list[Chunk], rows: int) -> list[Chunk]:
+    """The last chunks of a series that a file of so many rows more replaces, the last one first.
 
     So there are few files, however often a run is flushed and however long it is, and little is
     written again. The old ones go with the next flush: a reader may be at them.
     """
-    growing: list[dict[str, Any]] = []
+    growing: list[Chunk] = []
     for chunk in reversed(chunks[-2:]):
         is_tail = not growing and chunk["rows"] < TAIL
         if chunk.get("bytes", FULL) >= FULL or not (is_tail or rows >= TAIL):
@@ -243,7 +266,7 @@ def _growing(chunks: list[dict[str, Any]], rows: int) -> list[dict[str, Any]]:
     return growing
 
 
-def _is_chunk(chunk: Any) -> bool:
+def _is_chunk(chunk: object) -> TypeGuard[Chunk]:
     kinds = {"file": str, "series": str, "rows": int, "bytes": int, "sha256": str}
     if not isinstance(chunk, dict) or not set(kinds) - {"bytes"} <= set(chunk) <= set(kinds):
         return False

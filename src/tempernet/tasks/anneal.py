@@ -9,12 +9,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from tempernet.annealing.annealer import Annealer, Position, held_out_score_fn, stacked
+from tempernet.annealing.annealer import Annealer
+from tempernet.annealing.position import Position, stacked
+from tempernet.annealing.validation import held_out_score_fn
 from tempernet.config import AnnealSettings
 from tempernet.errors import NumericsError, Stopped
 from tempernet.model.prediction import predict, scores
 from tempernet.model.weights import packed
-from tempernet.paths.path import temperature_path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.store import RunFolder
 from tempernet.tasks.base import Task, Watch
 from tempernet.tasks.baseline import Baseline, stored_baseline

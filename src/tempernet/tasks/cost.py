@@ -11,7 +11,7 @@ import numpy as np
 
 from tempernet.config import OptimiseSettings, SamplingSettings
 from tempernet.optimise.minimise import Minimiser
-from tempernet.paths.path import geometric_temperatures, temperature_path
+from tempernet.paths.temperatures import geometric_temperatures, temperature_path
 from tempernet.tasks.optimise import free_engine
 from tempernet.tasks.problem import Problem, make_engine
 from tempernet.tempering.engine import Engine

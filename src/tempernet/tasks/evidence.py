@@ -6,7 +6,8 @@ from tempernet.config import EvidenceSettings
 from tempernet.evidence.first_rungs import first_betas, first_temperatures
 from tempernet.evidence.fit import on_device
 from tempernet.evidence.quadratic import Quadratic
-from tempernet.paths.path import Centre, bridge_path, temperature_path
+from tempernet.paths.bridge import Centre, bridge_path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.store import RunFolder
 from tempernet.tasks.base import Task, Watch
 from tempernet.tasks.ladder import LadderTask, procedure_of

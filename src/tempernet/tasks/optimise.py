@@ -21,7 +21,7 @@ from tempernet.model.target import Target
 from tempernet.model.weights import packed, unpacked
 from tempernet.optimise.minimise import Minimiser
 from tempernet.optimise.pool import Pool, enough, widest
-from tempernet.paths.path import temperature_path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.store import RunFolder
 from tempernet.tasks.base import Task, Watch
 from tempernet.tasks.problem import Problem

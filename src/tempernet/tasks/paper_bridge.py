@@ -12,7 +12,8 @@ import numpy as np
 from tempernet.config import EvidenceSettings
 from tempernet.errors import Stopped
 from tempernet.evidence.fit import on_device
-from tempernet.paths.path import Centre, bridge_path, temperature_path
+from tempernet.paths.bridge import Centre, bridge_path
+from tempernet.paths.temperatures import temperature_path
 from tempernet.store import RunFolder
 from tempernet.tasks.base import Task, Watch
 from tempernet.tasks.problem import Problem, make_engine, make_tuning

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from tempernet.config import AnnealSettings, EvidenceSettings, OptimiseSettings, SweepSettings
-from tempernet.paths.path import geometric_temperatures, temperature_path
+from tempernet.paths.temperatures import geometric_temperatures, temperature_path
 from tempernet.tasks.cost import minimisation_cost, trajectory_cost
 from tempernet.tasks.optimise import free_engine
 from tempernet.tasks.plan import (

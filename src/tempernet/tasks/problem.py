@@ -8,16 +8,20 @@ from pathlib import Path
 
 import numpy as np
 
-from tempernet.annealing.annealer import Schedule
+from tempernet.annealing.schedule import Schedule
 from tempernet.config import AnnealSettings, RunSettings, SamplingSettings, SweepSettings
 from tempernet.data import Dataset, Examples, Source, mnist16, read_idx, read_indices, read_npz
-from tempernet.errors import ConfigError, DataError, TempernetError
+from tempernet.errors import ConfigError, DataError, StoreError, TempernetError
 from tempernet.kernels.dynamics import Dynamics, Walls
-from tempernet.model import networks, priors
-from tempernet.model.networks import MLP, network_by_name
-from tempernet.model.target import Batch, Target, hold_out
+from tempernet.model import priors
+from tempernet.model.mlp import MLP, network_by_name
+from tempernet.model.scores import hold_out
+from tempernet.model.target import Batch, Target
 from tempernet.optimise.minimise import Minimiser
-from tempernet.paths import path as paths
+from tempernet.paths.path import Path as RungPath
+from tempernet.paths.temperatures import geometric_temperatures, temperature_path
+from tempernet.store import RunFolder
+from tempernet.store.folder import PROVENANCE
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.tuning import Tuning
 
@@ -67,7 +71,7 @@ def make_problem(settings: RunSettings) -> Problem:
 def make_engine(
     settings: SamplingSettings,
     problem: Problem,
-    path: paths.Path,
+    path: RungPath,
     tile: int | None = None,
     *,
     copies: int | None = None,
@@ -123,12 +127,12 @@ def make_schedule(settings: AnnealSettings) -> Schedule:
     )
 
 
-def temperatures_of(settings: SweepSettings) -> paths.Path:
+def temperatures_of(settings: SweepSettings) -> RungPath:
     """The ladder that a sweep begins with: an adaptive one begins geometric."""
     ladder = settings.ladder
     if ladder.kind == "listed":
-        return paths.temperature_path(ladder.temperatures)
-    return paths.temperature_path(paths.geometric_temperatures(ladder.low, ladder.high, ladder.num))
+        return temperature_path(ladder.temperatures)
+    return temperature_path(geometric_temperatures(ladder.low, ladder.high, ladder.num))
 
 
 def load_data(settings: RunSettings) -> Dataset:
@@ -141,6 +145,17 @@ def load_data(settings: RunSettings) -> Dataset:
     return source.split(n_train, seed=wanted.seed, indices=indices, n_validation=held_out)
 
 
+def load_same_data(folder: RunFolder, settings: RunSettings) -> Dataset:
+    """The data of a run, which must be what they were."""
+    data = load_data(settings)
+    if data.sha256 != folder.read_json(PROVENANCE)["data"]["sha256"]:
+        raise StoreError(
+            f"the data of {folder.path} have changed since the run: their hash is not the one in "
+            f"{PROVENANCE}, and new data would be normalised otherwise; put the old data back"
+        )
+    return data
+
+
 def data_still_there(settings: RunSettings) -> Dataset | None:
     """The data of a run that has ended; None if they cannot be read any more."""
     try:
@@ -149,12 +164,15 @@ def data_still_there(settings: RunSettings) -> Dataset | None:
         return None
 
 
+def named_network(settings: RunSettings) -> MLP:
+    """The network that settings name."""
+    network = network_by_name(settings.network.name)
+    return replace(network, output="logistic") if settings.network.output == "logistic" else network
+
+
 def make_network(settings: RunSettings, data: Dataset) -> MLP:
     """A network by the name of the paper, or by its layer sizes."""
-    name = settings.network.name
-    network = network_by_name(name)
-    if settings.network.output == "logistic":
-        network = replace(network, output="logistic")
+    name, network = settings.network.name, named_network(settings)
     inputs = int(np.prod(data.train.x.shape[1:]))
     if network.sizes[0] != inputs or network.sizes[-1] < data.classes:
         raise ConfigError(
@@ -167,7 +185,7 @@ def make_network(settings: RunSettings, data: Dataset) -> MLP:
 
 def model_hash(network: MLP, settings: RunSettings) -> str:
     """Names the network and its prior."""
-    text = f"{networks.MLP.__name__} {network} {settings.prior!r}"
+    text = f"{MLP.__name__} {network} {settings.prior!r}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 

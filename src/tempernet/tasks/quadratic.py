@@ -10,7 +10,7 @@ from tempernet.config import EvidenceSettings
 from tempernet.evidence.fit import FitHost, QuadraticFit
 from tempernet.evidence.quadratic import Quadratic
 from tempernet.model.networks import Weights
-from tempernet.paths.path import Centre
+from tempernet.paths.bridge import Centre
 from tempernet.store.folder import QUADRATIC
 from tempernet.tasks.base import Task
 from tempernet.tasks.problem import Problem, make_minimiser, make_tuning

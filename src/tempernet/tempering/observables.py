@@ -14,7 +14,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from tempernet.model.target import Batch, Score
+from tempernet.model.scores import Score
+from tempernet.model.target import Batch
 from tempernet.paths.path import Path
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.rounds import Record, State

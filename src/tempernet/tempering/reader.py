@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from tempernet.devices.mesh import Layout
 from tempernet.errors import check_type
 from tempernet.model.networks import Weights
-from tempernet.model.target import Batch, Score
+from tempernet.model.scores import Score
+from tempernet.model.target import Batch
 from tempernet.tempering.programs import Programs
 from tempernet.tempering.rounds import State
 from tempernet.tempering.scorer import Scorer

@@ -11,7 +11,8 @@ from jax import Array
 from tempernet.devices.mesh import Layout, compiled, example_specs, over_replicas
 from tempernet.errors import ConfigError
 from tempernet.model.networks import Network, Weights
-from tempernet.model.target import Batch, Score, predict_fn, score_fn
+from tempernet.model.scores import Score, predict_fn, score_fn
+from tempernet.model.target import Batch
 
 
 class Scorer:

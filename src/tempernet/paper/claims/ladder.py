@@ -22,7 +22,7 @@ from tempernet.paper.claims.claim import (
     written,
 )
 from tempernet.paths.ladders import measure_barrier, swap_rates_at
-from tempernet.paths.path import geometric_temperatures, temperature_path
+from tempernet.paths.temperatures import geometric_temperatures, temperature_path
 from tempernet.results.sweep import SweepResults, transition
 
 SIZES = (50, 500, 5000)

@@ -28,7 +28,8 @@ from tempernet.paper.claims.claim import (
 )
 from tempernet.paper.claims.minima import FLOOR
 from tempernet.report import sentences
-from tempernet.results.sweep import SweepResults, at_rung, nearest
+from tempernet.results.summary import nearest
+from tempernet.results.sweep import SweepResults, at_rung
 
 SIZES = (50, 500, 5000)
 AROUND = 2.0

@@ -57,7 +57,7 @@ def rate(rounds: int) -> dict[str, Any]:
         began = time.perf_counter()
         found = results.load(Path(folder) / "run")
         outcome.write(found.path, document(found), lambda: results.write_netcdf(found))
-        figures.draw_all(found, Path(folder) / "figures")
+        figures.draw(figures.sweep_figures(found), Path(folder) / "figures")
         finishing = time.perf_counter() - began
     # The first scores compile; from the second to the last they are as they go on to be.
     skipped = 2 * settings.run.score_every

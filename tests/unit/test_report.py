@@ -14,7 +14,7 @@ from made_up import make_evidence, make_optimised, make_results
 
 from tempernet.paper.claims import FAILS, HOLDS, UNDECIDED, VERDICTS, judge_all
 from tempernet.paper.study import steps_of
-from tempernet.report import counted, write_page
+from tempernet.paper.page import counted, write_page
 
 LADDER = np.geomspace(0.1, 10, 5)
 NETWORKS = {"m1": "M1", "m3": "M3", "m3star": "M3star"}

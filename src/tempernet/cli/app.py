@@ -442,12 +442,10 @@ def plot(
     task = RunFolder.open(runs[0]).settings.task
     if len(runs) == 1 and not optimised and task in ("anneal", "evidence"):
         if task == "anneal":
-            written = figures.save(
-                figures.cooling_figure(annealed.load(runs[0])), folder / "cooling"
-            )
+            written = figures.draw(figures.anneal_figures(annealed.load(runs[0])), folder)
         else:
-            written = figures.save(
-                figures.integrand_figure(evidence_results.load(runs[0])), folder / "integrand"
+            written = figures.draw(
+                figures.evidence_figures(evidence_results.load(runs[0])), folder
             )
         outcome.note_rewritten(runs[0], written)
         print(f"written: {len(written)} files in {folder}")
@@ -455,7 +453,9 @@ def plot(
     found = [results.load(run) for run in runs]
     beside = _beside(found, optimised or [])
     if len(found) == 1:
-        written = figures.draw_all(found[0], folder, images_of(found[0]), beside)
+        written = figures.draw(
+            figures.sweep_figures(found[0], images_of(found[0]), beside), folder
+        )
         outcome.note_rewritten(runs[0], written)
     else:
         make_folder(folder)

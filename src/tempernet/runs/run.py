@@ -45,7 +45,8 @@ def run_study(
     as_json: bool,
 ) -> None:
     """Run the steps of a study that are not finished, and write its page."""
-    from tempernet.paper.study import Study, compiling
+    from tempernet.paper.programs import compiling
+    from tempernet.paper.study import Study
     from tempernet.store import RunFolder
 
     max_seconds = None if max_time is None else seconds(max_time)
@@ -197,8 +198,9 @@ def _steps(study: Any, stopping: Stopper, quiet: bool) -> dict[str, str]:
 def _finish_study(study: Any, failed: dict[str, str]) -> Finished:
     """Write the page; what `--json` prints, and what shows it."""
     from tempernet.paper.claims import judge_all
-    from tempernet.paper.page import counted, write_page
-    from tempernet.paper.study import IMAGES_OF
+    from tempernet.paper import sentences
+    from tempernet.paper.page import write_page
+    from tempernet.paper.steps import IMAGES_OF
     from tempernet.report.terminal import show_lines
 
     runs = study.results()
@@ -206,11 +208,12 @@ def _finish_study(study: Any, failed: dict[str, str]) -> Finished:
     states = [(step.name, failed.get(step.name, "not made")) for step in study.steps]
     claims = judge_all(runs)
     written = write_page(study.path, study.scale, runs, claims, states, images)
-    lines = [f"{len(runs)} of {len(study.steps)} runs at the scale {study.scale}", counted(claims)]
-    lines += [f"{claim.verdict:13s}  {claim.name}" for claim in claims]
+    lines = [f"{len(runs)} of {len(study.steps)} runs at the scale {study.scale}"]
+    lines.append(sentences.counted(claims))
+    lines += [f"{claim.verdict:13s}  {sentences.name(claim.statement)}" for claim in claims]
     document = {
         "scale": study.scale,
-        "claims": [claim._asdict() for claim in claims],
+        "claims": [sentences.document(claim) for claim in claims],
         "failed": failed,
     }
     return document, lambda: show_lines(lines, written)
@@ -236,7 +239,7 @@ def _finish_sweep(path: Path) -> Finished:
     written = _write(
         found,
         document(found),
-        lambda: figures.draw_all(found, path / FIGURES, images_of(found)),
+        lambda: figures.draw(figures.sweep_figures(found, images_of(found)), path / FIGURES),
         lambda: results.write_netcdf(found),
     )
     return document(found), lambda: show(found, written)
@@ -253,7 +256,7 @@ def _finish_evidence(path: Path) -> Finished:
     written = _write(
         found,
         said,
-        lambda: figures.save(figures.integrand_figure(found), path / FIGURES / "integrand"),
+        lambda: figures.draw(figures.evidence_figures(found), path / FIGURES),
     )
     return said, lambda: show_evidence(found, written)
 
@@ -268,7 +271,7 @@ def _finish_anneal(path: Path) -> Finished:
     found = annealed.load(path)
     said = document(found)
     written = _write(
-        found, said, lambda: figures.save(figures.cooling_figure(found), path / FIGURES / "cooling")
+        found, said, lambda: figures.draw(figures.anneal_figures(found), path / FIGURES)
     )
     return said, lambda: show_lines(statements(found), written)
 

@@ -1,33 +1,44 @@
 """Figures of a run: the paper's Figs. 1 to 4, and those that say whether they can be believed.
 
-Every function ending in `_figure` returns a matplotlib Figure and touches no global state; `save`
-writes one and `draw_all` writes all of a run's. Each figure names its runs and their verdicts in
-small print.
+Every function ending in `_figure` returns a matplotlib Figure and touches no global state. Those
+ending in `_figures` name all that a kind of run has, which `draw` writes; `save` writes one. The
+small print of each figure names its runs, their protocols and their verdicts.
 """
 
 from tempernet.report.figures.cooling import cooling_figure
 from tempernet.report.figures.evidence import comparison_figure, integrand_figure
-from tempernet.report.figures.files import draw_all, save
+from tempernet.report.figures.files import Figures, draw, save
 from tempernet.report.figures.images import images_figure
+from tempernet.report.figures.kinds import (
+    anneal_figures,
+    evidence_figures,
+    optimise_figures,
+    sweep_figures,
+)
 from tempernet.report.figures.ladder import flow_figure, steps_figure, swaps_figure
 from tempernet.report.figures.loss import ensemble_figure, loss_figure, run_labels
 from tempernet.report.figures.physics import heat_capacity_figure, mean_square_figure
 from tempernet.report.figures.trajectory import trajectory_figure
 
 __all__ = [
+    "Figures",
+    "anneal_figures",
     "comparison_figure",
     "cooling_figure",
-    "draw_all",
+    "draw",
     "ensemble_figure",
+    "evidence_figures",
     "flow_figure",
     "heat_capacity_figure",
     "images_figure",
     "integrand_figure",
     "loss_figure",
     "mean_square_figure",
+    "optimise_figures",
     "run_labels",
     "save",
     "steps_figure",
     "swaps_figure",
+    "sweep_figures",
     "trajectory_figure",
 ]

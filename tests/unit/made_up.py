@@ -1,4 +1,4 @@
-"""Results that never were, for tests of what is made of results: sweeps, optimisations, evidences."""
+"""Results that never were, for tests of what is made of results."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def make_results(
     energy: np.ndarray | None = None,
     swap_rate: np.ndarray | None = None,
 ) -> Samples:
-    """A run that never was: normal energies with the variance of their mean's slope, copies apart
-    at `stuck` rungs.
+    """A sweep that never was: normal energies with the variance of their mean's slope.
 
-    `loss` is the mean held-out loss at every rung, `test_loss` that on test data if it is another,
-    `energy` all energies, `swap_rate` that of every pair.
+    Copies are apart at `stuck` rungs. `loss` is the mean held-out loss at every rung, (K,),
+    `test_loss` that on test data if it is another, `energy` all energies (copies, rounds, K), and
+    `swap_rate` that of every pair, (K-1,).
     """
     rng = np.random.default_rng(7)
     temperatures = np.asarray(temperatures, np.float64)
@@ -137,11 +137,9 @@ def make_results(
 
 
 def _swaps(rng: np.random.Generator, pairs: tuple[int, ...], rate: np.ndarray | None) -> np.ndarray:
-    return (
-        rng.uniform(0.1, 0.9, pairs)
-        if rate is None
-        else np.clip(rate + rng.uniform(-0.02, 0.02, pairs), 0, 1)
-    )
+    if rate is None:
+        return rng.uniform(0.1, 0.9, pairs)
+    return np.clip(rate + rng.uniform(-0.02, 0.02, pairs), 0, 1)
 
 
 def _walk(rng: np.random.Generator, rounds: int, rungs: int) -> np.ndarray:
@@ -157,7 +155,7 @@ def _walk(rng: np.random.Generator, rounds: int, rungs: int) -> np.ndarray:
 
 
 def _burn_in(energy: np.ndarray, temperatures: np.ndarray, rounds: int) -> xarray.Dataset:
-    """A ladder that moves half way through burn-in; energies that come down to where they belong."""
+    """A ladder that moves half way through burn-in, and energies that come down."""
     fall = np.geomspace(3, 1, rounds)[None, :, None] if rounds else np.zeros((1, 0, 1))
     ladder = np.where(np.arange(rounds)[:, None] < rounds / 2, 1.3, 1.0) * temperatures
     return xarray.Dataset(
@@ -181,9 +179,7 @@ def make_optimised(
     number: int = 25,
     started: int | None = None,
 ) -> Optimised:
-    """An optimisation that never was: all starts alike, but for their widths and a spread of steps
-    and losses.
-    """
+    """An optimisation that never was: starts differ in widths, and a little in steps and losses."""
     given = {
         "task": "optimise",
         "protocol": protocol,

@@ -9,9 +9,11 @@ import jax.numpy as jnp
 import pytest
 
 from tempernet.errors import ConfigError, StoreError
-from tempernet.paper.claims.claim import faithful
+from tempernet.paper.claims.judging import is_the_papers
+from tempernet.paper.programs import compiling
 from tempernet.paper.scales import SCALES
-from tempernet.paper.study import PARTS, Study, compiling, steps_of
+from tempernet.paper.steps import PARTS, steps_of
+from tempernet.paper.study import Study
 
 MODELS = {"m1": "M1", "m3": "M3", "m3star": "M3star"}
 
@@ -36,12 +38,9 @@ def test_larger_scales_have_the_papers_networks_priors_and_data(scale: str) -> N
         images = next(
             (int(part[1:]) for part in parts if part[0] == "d" and part[1:].isdigit()), 500
         )
-
-        class Run:
-            settings = step.settings
-            provenance = {"data": {"n_train": step.settings.data.n_train}}  # noqa: RUF012
-
-        assert faithful({step.name: Run}, step.name, network, images) is Run
+        examples = step.settings.data.n_train
+        assert is_the_papers(step.settings, examples, network, images)
+        assert not is_the_papers(step.settings, examples, network, images + 1)
 
 
 def test_the_scale_of_the_paper_is_table_1() -> None:
@@ -109,7 +108,7 @@ def test_programs_are_kept_and_the_users_settings_left_as_they_were(
             jax.jit(lambda x: jnp.sin(x) * 37.25)(jnp.ones(3)).block_until_ready()
         assert Path(own).parent == tmp_path / "programs" and any(Path(own).iterdir())
         # On another processor the same machine code may be illegal.
-        monkeypatch.setattr("tempernet.paper.study.processor", lambda: "another")
+        monkeypatch.setattr("tempernet.paper.programs.processor", lambda: "another")
         with compiling(tmp_path, tiny=False):
             assert jax.config.values[name] != own
         assert jax.config.values[name] is None

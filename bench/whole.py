@@ -23,8 +23,7 @@ from tempernet.tasks.sweep import Sweep
 
 
 def rate(rounds: int) -> dict[str, Any]:
-    """Seconds of a round of the sampling phase with records, scores and checkpoints, and of
-    `engine.round` alone.
+    """Seconds of a round of a sweep, with all that belongs to it, and of `engine.round` alone.
 
     M3 on D_500, 112 replicas, one trajectory of 100 steps a round and scores every five rounds:
     rounds are short and the rest weighs more than in the paper's settings. Results and figures are

@@ -20,7 +20,6 @@ from tempernet.paper.claims import (
     UNDECIDED,
     Cause,
     Claim,
-    Finding,
     Kind,
     Result,
     Why,
@@ -32,7 +31,7 @@ from tempernet.paper.claims import (
     temperatures,
 )
 from tempernet.paper.claims.claim import Undecided
-from tempernet.paper.claims.judging import above, over_copies
+from tempernet.paper.claims.judging import above, estimate, over_copies
 from tempernet.paper.sentences import NO_RUN
 from tempernet.results.optimise import Optimised
 from tempernet.results.sweep import Samples
@@ -415,7 +414,8 @@ def test_three_errors_between_copies_seldom_decide_by_chance(copies: int) -> Non
 def test_networks_short_of_the_minimum_do_not_stand_for_optimisation() -> None:
     def judged(n: int, **made: Any) -> Claim:
         run = make_optimised(n_train=n, test_loss=3.0, **made)
-        runs = {f"m3-d{n}-default": sweep(n, valley(1.0)), f"optimise-m3-d{n}-default": run}
+        runs: dict[str, Result] = {f"optimise-m3-d{n}-default": run}
+        runs[f"m3-d{n}-default"] = sweep(n, valley(1.0))
         return levels.posterior_against_optimisation(runs, n)
 
     assert judged(5000).verdict == HOLDS
@@ -470,10 +470,9 @@ def test_a_run_that_cannot_tell_is_not_called_missing() -> None:
 
 def test_a_claim_keeps_the_numbers_that_it_compares() -> None:
     claim = evidences.integral(integral("M1", 19_800.0, 5.0), "M1")
-    assert isinstance(claim.ours, tuple)
-    (found,) = claim.ours
-    assert isinstance(found, Finding) and found.trusted
-    assert found.values["number"] == Estimate(19_800.0, 5.0)
+    assert not isinstance(claim.ours, Why)
+    assert [found.trusted for found in claim.ours] == [True]
+    assert claim.ours[0].values["number"] == estimate(19_800.0, 5.0)
     assert sentences.document(claim)["paper"] == {
         "text": "19,790 ± 10",
         "value": {"value": 19_790.0, "error": 10.0},

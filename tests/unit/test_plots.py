@@ -141,9 +141,8 @@ def test_no_run_is_too_odd_to_draw_and_nothing_is_cut_off_or_covered(name: str) 
     for figure in figures_of(case(name)):
         figure.draw_without_rendering()
         panel = figure.subfigs[0].get_tightbbox()
-        heading, small_print = (
-            found.get_window_extent() for found in (figure._suptitle, figure._supxlabel)
-        )  # type: ignore[attr-defined]
+        words = [getattr(figure, name) for name in ("_suptitle", "_supxlabel")]
+        heading, small_print = (text.get_window_extent() for text in words)
         assert (
             min(axes.bbox.width for axes in all_axes(figure) if axes.get_label() != "<colorbar>")
             > 0.3 * figure.bbox.width

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from tempernet.config import EvidenceSettings, SweepSettings
 from tempernet.errors import ConfigError, StoreError
 from tempernet.paper.claims.judging import is_the_papers
 from tempernet.paper.programs import compiling
@@ -47,19 +48,18 @@ def test_the_scale_of_the_paper_is_table_1() -> None:
     for step in steps_of("paper"):
         if step.settings.task != "sweep":
             continue
+        assert isinstance(step.settings, SweepSettings)
         ladder, dynamics = step.settings.ladder, step.settings.dynamics
         star = step.settings.network.name == "M3star"
         assert ladder.num == (84 if star else 112)
         assert (ladder.low, ladder.high) == ((10**-1.5, 10**1.5) if star else (0.01, 100.0))
         assert (dynamics.num_trajectories, dynamics.num_steps) == (10, 100)
-    bridges = [
-        step.settings
-        for step in steps_of("paper")
-        if step.name in ("evidence-m1-paper", "evidence-m3-paper")
-    ]
-    assert [(b.path.num, b.run.copies, b.run.burn_in, b.run.rounds) for b in bridges] == [
-        (102, 28, 100, 100)
-    ] * 2
+    settings = {step.name: step.settings for step in steps_of("paper")}
+    for name in ("evidence-m1-paper", "evidence-m3-paper"):
+        bridge = settings[name]
+        assert isinstance(bridge, EvidenceSettings)
+        run = bridge.run
+        assert (bridge.path.num, run.copies, run.burn_in, run.rounds) == (102, 28, 100, 100)
 
 
 def test_parts_choose_steps(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import jax
@@ -44,7 +44,9 @@ def compiling(path: Path, *, tiny: bool) -> Iterator[None]:
 
 
 def _configure(changed: dict[str, bool | float | str]) -> None:
+    # JAX has no type for it.
+    update_fn: Callable[[str, bool | float | str], None] = jax.config.update
     for name, value in changed.items():
-        jax.config.update(name, value)  # type: ignore[no-untyped-call]
+        update_fn(name, value)
     # JAX looks at its settings once.
     compilation_cache.reset_cache()

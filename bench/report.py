@@ -1,4 +1,4 @@
-"""From what the workers measured to a summary (JSON) and a page (Markdown)."""
+"""A summary (JSON) and a page (Markdown) of what the workers measured."""
 
 from __future__ import annotations
 

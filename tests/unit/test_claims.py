@@ -303,7 +303,7 @@ def test_every_cause_has_its_sentence(cause: Cause) -> None:
     [
         (32, 32, "none of the 32 temperatures of m3 has equilibrated"),
         (3, 32, "3 of the 32 temperatures of m3 have not equilibrated"),
-        (1, 1, "m3 has not equilibrated at the temperature asked"),
+        (1, 1, "m3 has not equilibrated at that temperature"),
     ],
 )
 def test_why_a_claim_is_undecided_is_said_in_a_few_words(

@@ -118,7 +118,7 @@ def advice(runs: Runs, claims: Sequence[Claim]) -> Table:
             rows.append((name, str(number), "; ".join(notes.advice(run))))
     lead = (
         "Go on with a run by `tempernet resume` with its folder, or begin a study of a larger "
-        "--scale. A claim that takes several runs is listed under the first."
+        "--scale. A claim that takes several runs counts for the first that falls short."
     )
     return Table("What would decide more", ADVICE_HEADINGS, rows, lead if rows else "")
 

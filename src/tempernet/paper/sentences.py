@@ -11,6 +11,8 @@ from tempernet.paper.claims.claim import Value, Values
 from tempernet.report.formatting import with_error
 
 NO_RUN = "no run"
+BY_PATH = (Kind.INTEGRAL, Kind.BAYES_FACTOR, Kind.SHALLOW)
+"""Claims about numbers that a path of distributions gives."""
 NAMES = {
     Kind.FLOOR: "The training loss of M3star has the floor 1.46",
     Kind.WIDTH: "After minimisation max |w| sqrt(k) of {network} is typically",
@@ -170,11 +172,10 @@ def _plain(value: Value) -> object:
 def _finding(kind: Kind, finding: Finding) -> str:
     """A finding in words, with a warning if it is not to be trusted."""
     text = _TOLD[kind](finding.values)
-    if finding.trusted:
-        return text
-    if kind in (Kind.INTEGRAL, Kind.BAYES_FACTOR, Kind.SHALLOW):
-        return f"{text} (not to be trusted)"
-    return f"{text} (not equilibrated)"
+    if kind in BY_PATH:
+        warning = "" if finding.trusted else ", not to be trusted"
+        return f"{text} ({finding.values['method']} path{warning})"
+    return text if finding.trusted else f"{text} (not equilibrated)"
 
 
 def _loss(values: Values) -> str:
@@ -216,7 +217,7 @@ def _template(template: str) -> Callable[[Values], str]:
     return lambda values: _fill(template, values)
 
 
-_NUMBER = _template("{number} ({method} path)")
+_NUMBER = _template("{number}")
 _TOLD: Mapping[Kind, Callable[[Values], str]] = {
     Kind.FLOOR: _template("{loss:.4f}"),
     Kind.WIDTH: _template(
@@ -265,7 +266,7 @@ def _fill(template: str, values: Values) -> str:
 def _not_equilibrated(found: Why) -> str:
     failed, asked = found.values["failed"], found.values["asked"]
     if asked == 1:
-        return f"{found.run} has not equilibrated at the temperature asked"
+        return f"{found.run} has not equilibrated at that temperature"
     if failed == asked:
         return f"none of the {asked} temperatures of {found.run} has equilibrated"
     return f"{failed} of the {asked} temperatures of {found.run} have not equilibrated"

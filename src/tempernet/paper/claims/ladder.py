@@ -29,7 +29,7 @@ TWO_PEAKS = 5 / 9
 PRONOUNCED = 3.0
 """Times the median over the ladder: a heat capacity above it is a peak."""
 NEARLY_EQUAL = 0.5
-"""Of the greatest swap rate: what the least must be."""
+"""Share of the greatest swap rate that the least must have."""
 
 
 def claims(runs: Runs) -> list[Claim]:

@@ -14,7 +14,7 @@ from tempernet.results.sweep import Samples
 AROUND = 2.0
 """T ~ 1 is between 1 / AROUND and AROUND."""
 APPROXIMATELY = 0.1
-"""Of a loss: what another may differ by and be approximately the same."""
+"""Share of a loss that another may differ by and be approximately the same."""
 
 
 def claims(runs: Runs) -> list[Claim]:

@@ -33,7 +33,7 @@ def in_a_box(energy_fn: EnergyFn, half_width: Any) -> EnergyFn:
 
 
 def network_energy(inputs: np.ndarray, labels: np.ndarray, classes: int) -> EnergyFn:
-    """The cross-entropy of a logistic MLP, summed over examples; inputs are (examples, features)."""
+    """The cross-entropy of a logistic MLP, summed over examples; inputs (examples, features)."""
     x, one_hot = jnp.asarray(inputs), jax.nn.one_hot(labels, classes, dtype=jnp.float32)
 
     def energy_fn(layers: Any) -> Array:
@@ -92,8 +92,9 @@ def blackjax_sampler(
 def tfp_sampler(
     energy_fn: EnergyFn, weights: Any, temperatures: np.ndarray, num_steps: int
 ) -> Sampler:
-    """`ReplicaExchangeMC` around `HamiltonianMonteCarlo`, with even-odd swaps; the state is a list
-    of leaves.
+    """`ReplicaExchangeMC` around `HamiltonianMonteCarlo`, with even-odd swaps.
+
+    Its state is a list of leaves.
     """
     from tensorflow_probability.substrates.jax import mcmc
 

@@ -1,4 +1,4 @@
-"""From what the workers measured to a summary (JSON) and a page (Markdown)."""
+"""A summary (JSON) and a page (Markdown) of what the workers measured."""
 
 from __future__ import annotations
 
@@ -27,11 +27,21 @@ COLUMNS = (
     "devices",
     "tile",
 )
+PEERS = (
+    "TFP evaluates all gradients once more after its exchange, L + 1 a round; the others take L "
+    "(counted, not assumed). So speeds are compared by gradient, which leaves that one out. The "
+    "peers reject what ends outside of the box, as Alg. 1 and `tempernet-rejecting` do: that is "
+    "the same work. Reflecting walls, the default, fold every weight at every step, which the "
+    "peers do not. BlackJAX has no exchange; both run on JAX's default single device with XLA's "
+    "threads. Peak memory is the largest of the processes, with Python, JAX, data and compilation."
+)
 
 
 def summarise(measured: dict[str, Any]) -> dict[str, Any]:
-    """Rows of the table and the goals, from `samplers`, `sgemm`, `extra_gradients` and `memory` as
-    measured.
+    """Rows of the table and the goals.
+
+    Args:
+        measured: `settings`, and what `run.measure` returns.
     """
     limit = max(run["best"] for run in measured["sgemm"])
     rows = [
@@ -147,52 +157,58 @@ def machine() -> dict[str, Any]:
 
 def markdown(summary: dict[str, Any]) -> str:
     """The page."""
-    settings, sgemm = summary["settings"], summary["sgemm_gflops"]
-    about = summary["machine"]
-    names = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
-    lines = [
+    quick = "**A quick run, to see that it works: not a measurement.**"
+    goal_cells = [_goal_cells(goal) for goal in summary["goals"]]
+    parts = [
         "# Time of one Verlet step of all replicas",
-        "",
-        *(
-            ["**A quick run, to see that it works: not a measurement.**", ""]
-            if settings["quick"]
-            else []
-        ),
-        f"M3 (256-40-40-40-10), {task.REPLICAS} replicas, T = {task.COLDEST} to {task.HOTTEST:g}, float32, "
-        f"{about['cpus']} CPUs ({about['cpu']}). {names}.",
-        "",
+        *([quick] if summary["settings"]["quick"] else []),
+        _subject(summary["machine"]),
         _table(COLUMNS, [_cells(row) for row in summary["rows"]]),
-        "",
-        f"A round is one HMC trajectory of L steps with all that belongs to it (momenta, accept, and exchange "
-        f"where the sampler has one); ms/step is its time over L, the best of {settings['rounds']} rounds in each "
-        f"of {settings['repeats']} processes, interleaved with those of the other samplers; the median is over "
-        f"all of these. GF/s counts the matrix products. SGEMM is the best of NumPy and JAX over the whole run, "
-        f"{sgemm['best']:.0f} GF/s; its {len(sgemm['each_worker'])} measurements before and after each data set "
-        f"gave {min(sgemm['each_worker']):.0f} to {max(sgemm['each_worker']):.0f}.",
-        "",
-        "TFP evaluates all gradients once more after its exchange, L + 1 a round; the others take L (counted, not "
-        "assumed). So speeds are compared by gradient, which leaves that one out. The peers reject what ends outside "
-        "of the box, as Alg. 1 and `tempernet-rejecting` do: that is the same work. Reflecting walls, the default, "
-        "fold every weight at every step, which the peers do not. BlackJAX has no exchange; both run on JAX's default "
-        "single device with XLA's threads. Peak memory is the largest of the processes, with Python, JAX, data and "
-        "compilation.",
-        "",
-        f"A whole sweep of M3 on D_500 (112 replicas, rounds of 100 steps, scores every five, checkpoints) takes "
-        f"{summary['whole']['whole_seconds']:.2f} s a round where the engine alone takes "
-        f"{summary['whole']['engine_seconds']:.2f} s; results and figures take "
-        f"{summary['whole']['finishing_seconds']:.0f} s at the end.",
-        "",
+        _method(summary["settings"], summary["sgemm_gflops"]),
+        PEERS,
+        _whole(summary["whole"]),
         "## Goals",
-        "",
-        _table(
-            ("goal", "wanted", "found", ""),
-            [
-                (g["goal"], g["wanted"], f"{g['found']:.3g}", "met" if g["met"] else "**not met**")
-                for g in summary["goals"]
-            ],
-        ),
+        _table(("goal", "wanted", "found", ""), goal_cells),
     ]
-    return "\n".join(lines) + "\n"
+    return "\n\n".join(parts) + "\n"
+
+
+def _subject(about: dict[str, Any]) -> str:
+    """What was measured, and on what."""
+    names = ", ".join(f"{name} {number}" for name, number in about["versions"].items())
+    return (
+        f"M3 (256-40-40-40-10), {task.REPLICAS} replicas, T = {task.COLDEST} to "
+        f"{task.HOTTEST:g}, float32, {about['cpus']} CPUs ({about['cpu']}). {names}."
+    )
+
+
+def _method(settings: dict[str, Any], sgemm: dict[str, Any]) -> str:
+    """How it was measured."""
+    each = sgemm["each_worker"]
+    return (
+        "A round is one HMC trajectory of L steps with all that belongs to it (momenta, accept, "
+        "and exchange where the sampler has one); ms/step is its time over L, the best of "
+        f"{settings['rounds']} rounds in each of {settings['repeats']} processes, interleaved with "
+        "those of the other samplers; the median is over all of these. GF/s counts the matrix "
+        "products. SGEMM is the best of NumPy and JAX over the whole run, "
+        f"{sgemm['best']:.0f} GF/s; its {len(each)} measurements before and after each data set "
+        f"gave {min(each):.0f} to {max(each):.0f}."
+    )
+
+
+def _whole(whole: dict[str, Any]) -> str:
+    """What a whole sweep takes beside its engine."""
+    return (
+        "A whole sweep of M3 on D_500 (112 replicas, rounds of 100 steps, scores every five, "
+        f"checkpoints) takes {whole['whole_seconds']:.2f} s a round where the engine alone takes "
+        f"{whole['engine_seconds']:.2f} s; results and figures take "
+        f"{whole['finishing_seconds']:.0f} s at the end."
+    )
+
+
+def _goal_cells(goal: dict[str, Any]) -> tuple[str, ...]:
+    met = "met" if goal["met"] else "**not met**"
+    return goal["goal"], goal["wanted"], f"{goal['found']:.3g}", met
 
 
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:

@@ -1,5 +1,4 @@
-"""Benchmark of the engine against BlackJAX, TFP and SGEMM: `python bench/run.py`, about ten
-minutes.
+"""Benchmark of the engine against BlackJAX, TFP and SGEMM: `python bench/run.py`, ten minutes.
 
 Each measurement is a process of its own (`--worker`), which prints one line of JSON. This process
 starts them one after another and imports nothing heavy.
@@ -21,9 +20,7 @@ import task
 OUT = Path(__file__).parent / "out"
 ROUNDS = 3
 SAME_ENERGY = 1e-4
-"""Samplers that start from the same weights must agree on the mean energy to this relative
-accuracy.
-"""
+"""Relative accuracy to which samplers with the same weights must agree on the mean energy."""
 
 
 def main() -> None:
@@ -53,8 +50,13 @@ def main() -> None:
 
 
 def measure(steps: dict[int, int], repeats: int, rounds: int, quick: bool) -> dict[str, Any]:
-    """All workers, the set of them `repeats` times, in turn forwards and backwards, with SGEMM in
-    between.
+    """All workers, in turn forwards and backwards, with SGEMM in between.
+
+    Args:
+        steps: L for each number of training examples.
+        repeats: how often the set of workers is run.
+        rounds: timed in each process.
+        quick: whether the whole sweep is a short one.
     """
     counting_steps = 3
     counted = worker(task.GRADIENTS, steps=counting_steps)
@@ -109,16 +111,14 @@ def _in_short(found: dict[str, Any]) -> str:
 
 
 def _clean_environment() -> dict[str, str]:
-    """Without settings that would change devices, threads or precision under some of the workers."""
+    """Without settings that would change devices, threads or precision under some workers."""
     unwanted = ("JAX_", "XLA_", "TEMPERNET_", "OMP_", "OPENBLAS_", "MKL_")
     kept = {key: value for key, value in os.environ.items() if not key.startswith(unwanted)}
     return kept | {"JAX_PLATFORMS": "cpu", "PYTHONWARNINGS": "ignore"}
 
 
 def _must_agree(num_examples: int, runs: dict[str, list[Any]]) -> None:
-    """The same weights on the same data must have the same energy, or the samplers do different
-    work.
-    """
+    """The same weights on the same data have the same energy, or samplers do different work."""
     energies = {name: run["start_energy"] for name, found in runs.items() for run in found}
     low, high = min(energies.values()), max(energies.values())
     if not high - low <= SAME_ENERGY * high:

@@ -1,5 +1,6 @@
-"""What is measured: the network, the ladder, the work of one step, and the goals. Imports nothing
-heavy.
+"""What is measured: the network, the ladder, the work of one step, and the goals.
+
+Imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -25,14 +26,15 @@ PEERS = (BLACKJAX, TFP)
 SGEMM, MEMORY, GRADIENTS, WHOLE = "sgemm", "memory", "gradients", "whole"
 
 FRACTION_GOAL = {50: 0.42, 500: 0.60, 5000: 0.55}
-"""Of SGEMM, at least."""
+"""Share of SGEMM's rate, at least."""
 RATIO_GOAL = {50: 1.5, 500: 1.25, 5000: 1.1}
 """Times the speed of the faster peer on the same work, rejecting walls, at least."""
 PEAK_GOAL = {5000: 1.5e9}
 """Bytes of peak resident memory, below."""
 WHOLE_GOAL = 0.85
-"""Of the engine's own rate, a sweep with records, scores, checkpoints, results and figures, at
-least.
+"""Share of the engine's own rate that a whole sweep has, at least.
+
+That is one with records, scores, checkpoints, results and figures.
 """
 WHOLE_ROUNDS = 40
 LONG_RUN = 1000

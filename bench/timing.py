@@ -10,17 +10,18 @@ from typing import Any, NamedTuple
 
 
 class Sampler(NamedTuple):
-    """`advance()` runs one round to its end and returns the mean acceptance; `details` tells how it
-    is set up.
-    """
+    """A sampler that is ready to run."""
 
     advance: Callable[[], float]
+    """Runs one round to its end; returns the mean acceptance."""
     details: dict[str, Any]
+    """How it is set up."""
 
 
 def time_rounds(sampler: Sampler, rounds: int) -> dict[str, Any]:
-    """Seconds of each of some rounds after one that compiles and one to warm up, and the mean
-    acceptance.
+    """Seconds of each of some rounds, and the mean acceptance.
+
+    Before them go one that compiles and one to warm up.
     """
     seconds, acceptance = [], []
     for _ in range(2 + rounds):

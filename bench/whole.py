@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from task import LONG_RUN
 
-from tempernet import config, configure
+from tempernet import config
 from tempernet.report import figures
 from tempernet.report.sweep import document
 from tempernet.results import sweep as results
@@ -24,16 +24,13 @@ from tempernet.tempering.sampler import SAMPLE
 
 
 def rate(rounds: int) -> dict[str, Any]:
-    """Seconds of a round of the sampling phase with records, scores and checkpoints, and of
-    `engine.round` alone.
+    """Seconds of a round of a sweep, with all that belongs to it, and of `engine.round` alone.
 
     M3 on D_500, 112 replicas, one trajectory of 100 steps a round and scores every five rounds:
     rounds are short and the rest weighs more than in the paper's settings. Results and figures are
     drawn once in a long run.
     """
-    configure()
     settings = config.resolve(
-        config.SweepSettings,
         preset="paper-d500",
         assignments=[
             "ladder.num=56",
@@ -60,7 +57,7 @@ def rate(rounds: int) -> dict[str, Any]:
         began = time.perf_counter()
         found = results.load(Path(folder) / "run")
         outcome.write(found.path, document(found), lambda: results.write_netcdf(found))
-        figures.draw_all(figures.sweep_figures(found), Path(folder) / "figures")
+        figures.draw(figures.sweep_figures(found), Path(folder) / "figures")
         finishing = time.perf_counter() - began
     # The first scores compile; from the second to the last they are as they go on to be.
     skipped = 2 * settings.run.score_every

@@ -1,5 +1,6 @@
-"""What one process measures. JAX fixes its devices at start, so every measurement has a process of
-its own.
+"""What one process measures.
+
+JAX fixes its devices at start, so every measurement has a process of its own.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def run(name: str, num_examples: int, num_steps: int, rounds: int) -> dict[str, 
 def sampler(name: str, num_examples: int, num_steps: int, rounds: int) -> dict[str, Any]:
     """Rounds of L steps of all replicas, everything included."""
     if name in task.PEERS:
-        jax.devices()  # Starts JAX as it comes, with one device.
+        # Starts JAX as it comes, with one device, before tempernet asks for one a core.
+        jax.devices()
     import tempernet
 
     network, train = tempernet.MLP(task.SIZES), tempernet.mnist16().split(num_examples).train
@@ -53,7 +55,6 @@ def sampler(name: str, num_examples: int, num_steps: int, rounds: int) -> dict[s
     else:
         from ours import engine_sampler
 
-        tempernet.configure()
         made = engine_sampler(
             tempernet.Target.classifier(network, train, prior),
             weights,
@@ -97,7 +98,6 @@ def memory() -> dict[str, Any]:
 
     import tempernet
 
-    tempernet.configure()
     network, train = tempernet.M1, tempernet.mnist16().split(50).train
     target = tempernet.Target.classifier(network, train, tempernet.UniformBox.for_network(network))
     temperatures = tempernet.geometric_temperatures(task.COLDEST, task.HOTTEST, task.MANY_REPLICAS)
@@ -107,10 +107,9 @@ def memory() -> dict[str, Any]:
 
 
 def gradients(num_steps: int) -> dict[str, float]:
-    """Energy evaluations (each with its gradient) that a replica makes in a round of L steps, by
-    counting calls.
+    """Energy evaluations, each with its gradient, of a replica in a round of L steps.
 
-    The energy is a small quadratic that tells the host of each evaluation.
+    They are counted: the energy is a small quadratic that tells the host of each evaluation.
     """
     jax.devices()
     import peers
@@ -158,10 +157,10 @@ def gradients(num_steps: int) -> dict[str, float]:
 
 
 def _start(network: Any, replicas: int) -> Any:
-    """The same starting weights for every sampler, distributed as by `init`: leading axis
-    `replicas`.
+    """The same starting weights for every sampler, distributed as by `init`.
 
-    Drawn by NumPy, since compiling `init` would take longer than many a measurement.
+    Leaves have a leading axis of replicas. They are drawn by NumPy, since compiling `init` would
+    take longer than many a measurement.
     """
     from tempernet.model.networks import template
 

@@ -33,11 +33,16 @@ FILTERS = [
 
 
 def build_payload(folder: Path) -> bytes:
-    """Return the images resized to 16 x 16, training set first, then their labels, a byte each."""
+    """The images resized to 16 x 16, training set first, then their labels, a byte each.
+
+    Args:
+        folder: holds MNIST's four idx files.
+    """
     source = read_idx(folder, size=SIDE)
     if source.mean_std != MNIST_MEAN_STD:
         raise DataError(
-            f"{folder} is not MNIST: its training labels differ; give the folder of MNIST's idx files"
+            f"{folder} is not MNIST: its training labels differ; "
+            "give the folder of MNIST's idx files"
         )
     parts = (source.x_train, source.x_test, source.y_train.astype("u1"), source.y_test.astype("u1"))
     return b"".join(part.tobytes() for part in parts)

@@ -1,5 +1,6 @@
-"""`reproduce` as a person runs it: a whole study at the scale of a smoke test, stopped, killed,
-resumed, misused.
+"""`reproduce` as a person runs it: a whole study, stopped, killed, resumed, misused.
+
+Its scale is that of a smoke test.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from pathlib import Path
 import pytest
 from runs import PROGRAM, assert_same, command, here
 
-from tempernet.paper.claims import UNDECIDED, VERDICTS, judge_all
-from tempernet.paper.study import RUNS, Study, steps_of
+from tempernet.paper import sentences
+from tempernet.paper.claims import UNDECIDED, VERDICTS, Kind, judge_all
+from tempernet.paper.steps import steps_of
+from tempernet.paper.study import RUNS, Study
 from tempernet.runs.status import problems
 from tempernet.store import files
 from tempernet.store.folder import PROVENANCE, RESULTS, STUDY
 
+SIDES = ("paper_protocol", "default_protocol")
 STEPS = [step.name for step in steps_of("smoke")]
 FEW = "widths-m1-default,m3-d50-default,optimise-m3-d50-default"
 """In the order that they are run in: widths-m1-default, optimise-m3-d50-default, m3-d50-default."""
@@ -35,9 +39,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def interrupted(path: Path, number: int, *, at: str) -> tuple[int, str]:
-    """Begin a few steps and send a signal once a line of progress says so; the exit code, and what
-    was said.
-    """
+    """Begin a few steps, send a signal once a line of progress says so; exit code and output."""
     given = [PROGRAM, "reproduce", "--out", str(path), "--scale", "smoke", "--only", FEW]
     with subprocess.Popen(
         given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -67,13 +69,13 @@ def test_the_whole_study_makes_every_run_figure_and_row(study: Path) -> None:
         "](figures/"
     )
     claims = files.read_json(study / "claims.json")["claims"]
-    assert [claim["name"] for claim in claims] == [claim.name for claim in judge_all({})]
+    names = [sentences.name(claim.statement) for claim in judge_all({})]
+    assert [claim["claim"] for claim in claims] == names
     # Every number was made by a run, and none of these tiny networks decides anything about the
     # paper's.
-    assert all("no run" not in (claim["protocol"], claim["ours"]) for claim in claims)
-    assert {claim["verdict"] for claim in claims if "floor 1.46" not in claim["name"]} == {
-        UNDECIDED
-    }
+    for claim in claims:
+        assert "no run" not in (claim[side]["text"] for side in SIDES)
+    assert {claim["verdict"] for claim in claims if claim["kind"] != Kind.FLOOR} == {UNDECIDED}
     assert {claim["verdict"] for claim in claims} <= set(VERDICTS)
 
 
@@ -124,7 +126,8 @@ def test_a_study_that_was_stopped_goes_on_to_the_same_result(
     assert_same(path / RUNS / "m3-d50-default", study / RUNS / "m3-d50-default")
     # What --only left out is undecided, with how to make it.
     claims = files.read_json(path / "claims.json")["claims"]
-    assert any("--only m3-d500-default" in claim["wanted"] for claim in claims)
+    whys = [claim["why"]["text"] for claim in claims if claim["why"]]
+    assert any("--only m3-d500-default" in why for why in whys)
     assert len(Study.open(path).results()) == 3
 
 

@@ -91,6 +91,7 @@ def test_a_cooling_that_did_not_stop_has_no_line_for_it() -> None:
     figure = figures.cooling_figure(FALLING)
     assert not [line for line in figure.subfigs[0].axes[0].lines if line.get_linestyle() == ":"]
     assert "stopped" not in words(figure) and "so far" in words(figure)
+    assert "default protocol" in words(figure)
 
 
 def test_test_scores_are_told_once_there_are_any() -> None:

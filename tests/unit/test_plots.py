@@ -1,6 +1,4 @@
-"""Figures: they show the numbers of the summary, warn where they must, and never fail on an odd
-ladder.
-"""
+"""Figures show the numbers of the summary, warn where they must, and draw the oddest ladder."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
-from made_up import LAYERS, make_results
+from made_up import LAYERS, make_evidence, make_results
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -22,10 +20,11 @@ from PIL import Image
 from tempernet import config
 from tempernet.errors import DataError, StoreError
 from tempernet.report import figures
+from tempernet.report.figures import notes
 from tempernet.report.figures.axis import HOLLOW, fit_y, log_ticks, number, temperature_scale
 from tempernet.report.figures.files import DPI
 from tempernet.report.figures.trajectory import energies_per_example
-from tempernet.report.sentences import headline
+from tempernet.results.comparison import compare
 from tempernet.results.optimise import SCORED, OptimiseResults
 from tempernet.results.sweep import SweepResults
 
@@ -86,6 +85,11 @@ def texts(figure: Figure) -> list[str]:
     return [text.get_text() for text in figure.findobj(Text)]
 
 
+def words(figure: Figure) -> str:
+    """All text of a figure, with its lines unbroken."""
+    return " ".join(" ".join(texts(figure)).split())
+
+
 def lines_with(figure: Figure, values: np.ndarray) -> list[Line2D]:
     return [
         line
@@ -114,7 +118,7 @@ def test_every_figure_is_written(
     name: str, tmp_path: Path, images: tuple[np.ndarray, np.ndarray]
 ) -> None:
     run = case(name)
-    written = figures.draw_all(figures.sweep_figures(run, images), tmp_path / "figures")
+    written = figures.draw(figures.sweep_figures(run, images), tmp_path / "figures")
     names = [
         "fig1-images",
         *(one for one in NAMES if one != "ensemble" or "ensemble_loss" in run.summary),
@@ -137,9 +141,8 @@ def test_no_run_is_too_odd_to_draw_and_nothing_is_cut_off_or_covered(name: str) 
     for figure in figures_of(case(name)):
         figure.draw_without_rendering()
         panel = figure.subfigs[0].get_tightbbox()
-        heading, small_print = (
-            found.get_window_extent() for found in (figure._suptitle, figure._supxlabel)
-        )  # type: ignore[attr-defined]
+        words = [getattr(figure, name) for name in ("_suptitle", "_supxlabel")]
+        heading, small_print = (text.get_window_extent() for text in words)
         assert (
             min(axes.bbox.width for axes in all_axes(figure) if axes.get_label() != "<colorbar>")
             > 0.3 * figure.bbox.width
@@ -192,9 +195,27 @@ def test_every_figure_says_what_it_shows_and_how_far_to_trust_it(
 ) -> None:
     run = case("not equilibrated")
     for figure in (figures.images_figure(*images, 0, run), *figures_of(run)):
-        shown = " ".join(" ".join(texts(figure)).split())
+        shown = words(figure)
         assert run.title in shown
-        assert headline(run.verdict) in shown
+        assert notes.verdict(run) in shown
+
+
+def test_every_figure_names_the_protocol(images: tuple[np.ndarray, np.ndarray]) -> None:
+    run = make_results(LADDER, protocol="paper")
+    optimised = {"another": make_optimised(1.7, 0.0)}
+    both = figures.loss_figure([run], optimised)
+    for figure in (figures.images_figure(*images, 0, run), both, *figures_of(run)):
+        assert "paper protocol" in words(figure)
+    # Beside it stands an optimisation by the other protocol.
+    assert "default protocol" in words(both)
+    for protocol in ("default", "paper"):
+        model = make_evidence("M3", 26_480.0, 10.0, log_volume=28_960.0, protocol=protocol)
+        pair = [figures.integrand_figure(model), figures.comparison_figure(compare([model]))]
+        assert all(f"{protocol} protocol" in words(figure) for figure in pair)
+
+
+def test_an_optimisation_has_no_figures_of_its_own() -> None:
+    assert figures.optimise_figures(make_optimised(1.7, 0.0)) == {}
 
 
 def test_an_unfinished_run_says_so() -> None:
@@ -255,7 +276,8 @@ def make_optimised(test_loss: float, train_loss: float) -> OptimiseResults:
         "train_loss": losses,
         "energy": 500 * losses,
     }
-    return OptimiseResults(Path("optimised"), config.OptimiseSettings(), {}, {}, kept)
+    provenance = {"data": {"name": "mnist16", "n_train": 500}}
+    return OptimiseResults(Path("optimised"), config.resolve("optimise"), provenance, {}, kept)
 
 
 def test_a_best_temperature_that_has_not_equilibrated_is_a_hollow_star() -> None:
@@ -383,8 +405,8 @@ def test_swaps_are_drawn_between_their_rungs_with_the_barrier() -> None:
     np.testing.assert_allclose(np.asarray(line.get_xdata()), np.sqrt(LADDER[:-1] * LADDER[1:]))
     assert lines_with(figure, run.summary.overlap.values[:-1])
     assert lines_with(figure, np.array([0.2, 0.2]))
-    wanted = f"barrier Λ = {run.barrier.total:.1f}: {run.barrier.rungs_wanted} rungs wanted, the ladder has 7"
-    assert wanted in texts(figure)
+    wanted = f"about {run.barrier.rungs_wanted} temperatures recommended, 7 used"
+    assert f"barrier Λ = {run.barrier.total:.1f}: {wanted}" in texts(figure)
 
 
 def test_steps_are_the_summary() -> None:

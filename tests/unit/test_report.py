@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from made_up import make_evidence, make_optimised, make_results
 
-from tempernet.paper.claims import FAILS, HOLDS, UNDECIDED, VERDICTS, judge_all
-from tempernet.paper.page import counted, write_page
-from tempernet.paper.study import steps_of
+from tempernet.paper.claims import FAILS, HOLDS, UNDECIDED, VERDICTS, Result, judge_all
+from tempernet.paper.content import advice
+from tempernet.paper.page import write_page
+from tempernet.paper.sentences import counted
+from tempernet.paper.steps import steps_of
 
 LADDER = np.geomspace(0.1, 10, 5)
 NETWORKS = {"m1": "M1", "m3": "M3", "m3star": "M3star"}
@@ -37,7 +39,7 @@ FIGURES = {
 STEPS = [step.name for step in steps_of("hour")]
 
 
-def made(name: str) -> Any:
+def made(name: str) -> Result:
     """A result for a step of this name."""
     *stem, protocol = name.split("-")
     if stem[0] == "widths":
@@ -55,7 +57,7 @@ def made(name: str) -> Any:
 
 
 def write(
-    folder: Path, runs: dict[str, Any], state: str = "not made"
+    folder: Path, runs: dict[str, Result], state: str = "not made"
 ) -> tuple[str, str, dict[str, Any]]:
     images = np.random.default_rng(0).random((70, 16, 16)), np.zeros(70, int)
     written = write_page(
@@ -99,12 +101,39 @@ def test_the_page_has_every_figure_claim_and_run(
     assert all((folder / file).is_file() for file in shown)
     rows = [line for line in page.splitlines() if line.startswith("| ")]
     for claim in claims["claims"]:
-        name = claim["name"].replace("|", "\\|")
+        name = claim["claim"].replace("|", "\\|")
         assert any(name in row and f"**{claim['verdict']}**" in row for row in rows), claim
         assert claim["verdict"] in VERDICTS
     assert all(any(row.startswith(f"| {name} |") for row in rows) for name in STEPS)
     # Every row of a table has as many cells as its heading.
     assert {row.count(" | ") for row in rows} == {1, 5}
+
+
+def test_advice_is_given_once_for_each_run(tmp_path: Path) -> None:
+    runs: dict[str, Result] = {
+        name: make_results(LADDER, n_train=n, path=Path(name), stuck=(0, 1))
+        for n, name in ((50, "m3-d50-default"), (500, "m3-d500-default"))
+    }
+    claims = judge_all(runs)
+    table = advice(runs, claims)
+    assert [row[0] for row in table.rows] == list(runs)
+    waiting = [claim.why.run for claim in claims if claim.why is not None]
+    assert [int(row[1]) for row in table.rows] == [waiting.count(name) for name in runs]
+    page, html, _ = write(tmp_path, runs)
+    for name, _, what in table.rows:
+        assert page.count(f"| {name} | ") == 2 and what in page
+        assert f"<td>{name}</td>" in html
+    assert "**undecided**: 2 of the 5 temperatures of m3-d50-default have not equilibrated" in page
+    assert not advice({}, judge_all({})).rows
+
+
+def test_every_run_of_the_page_is_named_with_its_protocol(
+    whole: tuple[Path, str, str, dict[str, Any]],
+) -> None:
+    runs = whole[1].partition("## Runs")[2].splitlines()
+    for name in STEPS:
+        (row,) = (line for line in runs if line.startswith(f"| {name} |"))
+        assert f"{name.rpartition('-')[2]} protocol" in row
 
 
 def test_html_is_whole_and_needs_no_other_file(

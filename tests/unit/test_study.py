@@ -8,11 +8,13 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from tempernet.config import SweepSettings
+from tempernet.config import EvidenceSettings, SweepSettings
 from tempernet.errors import ConfigError, StoreError
-from tempernet.paper.claims.claim import faithful
+from tempernet.paper.claims.judging import is_the_papers
+from tempernet.paper.programs import compiling
 from tempernet.paper.scales import SCALES
-from tempernet.paper.study import PARTS, Study, compiling, steps_of
+from tempernet.paper.steps import PARTS, steps_of
+from tempernet.paper.study import Study
 
 MODELS = {"m1": "M1", "m3": "M3", "m3star": "M3star"}
 
@@ -25,7 +27,7 @@ def test_every_scale_has_the_same_steps(scale: str) -> None:
     for step in steps:
         assert step.name.endswith(f"-{step.settings.protocol}")
         assert step.settings.run.seed >= 0
-        if isinstance(step.settings, SweepSettings):
+        if step.settings.task == "sweep":
             assert step.settings.run.copies >= 2, "one copy has no error"
 
 
@@ -37,31 +39,27 @@ def test_larger_scales_have_the_papers_networks_priors_and_data(scale: str) -> N
         images = next(
             (int(part[1:]) for part in parts if part[0] == "d" and part[1:].isdigit()), 500
         )
-
-        class Run:
-            settings = step.settings
-            provenance = {"data": {"n_train": step.settings.data.n_train}}  # noqa: RUF012
-
-        assert faithful({step.name: Run}, step.name, network, images) is Run
+        examples = step.settings.data.n_train
+        assert is_the_papers(step.settings, examples, network, images)
+        assert not is_the_papers(step.settings, examples, network, images + 1)
 
 
 def test_the_scale_of_the_paper_is_table_1() -> None:
     for step in steps_of("paper"):
-        if not isinstance(step.settings, SweepSettings):
+        if step.settings.task != "sweep":
             continue
+        assert isinstance(step.settings, SweepSettings)
         ladder, dynamics = step.settings.ladder, step.settings.dynamics
         star = step.settings.network.name == "M3star"
         assert ladder.num == (84 if star else 112)
         assert (ladder.low, ladder.high) == ((10**-1.5, 10**1.5) if star else (0.01, 100.0))
         assert (dynamics.num_trajectories, dynamics.num_steps) == (10, 100)
-    bridges = [
-        step.settings
-        for step in steps_of("paper")
-        if step.name in ("evidence-m1-paper", "evidence-m3-paper")
-    ]
-    assert [(b.path.num, b.run.copies, b.run.burn_in, b.run.rounds) for b in bridges] == [
-        (102, 28, 100, 100)
-    ] * 2
+    settings = {step.name: step.settings for step in steps_of("paper")}
+    for name in ("evidence-m1-paper", "evidence-m3-paper"):
+        bridge = settings[name]
+        assert isinstance(bridge, EvidenceSettings)
+        run = bridge.run
+        assert (bridge.path.num, run.copies, run.burn_in, run.rounds) == (102, 28, 100, 100)
 
 
 def test_parts_choose_steps(tmp_path: Path) -> None:
@@ -110,7 +108,7 @@ def test_programs_are_kept_and_the_users_settings_left_as_they_were(
             jax.jit(lambda x: jnp.sin(x) * 37.25)(jnp.ones(3)).block_until_ready()
         assert Path(own).parent == tmp_path / "programs" and any(Path(own).iterdir())
         # On another processor the same machine code may be illegal.
-        monkeypatch.setattr("tempernet.paper.study.processor", lambda: "another")
+        monkeypatch.setattr("tempernet.paper.programs.processor", lambda: "another")
         with compiling(tmp_path, tiny=False):
             assert jax.config.values[name] != own
         assert jax.config.values[name] is None

@@ -16,7 +16,7 @@ from tempernet.errors import ConfigError
 from tempernet.model.networks import Network, Weights, template
 from tempernet.model.prediction import predict
 from tempernet.model.weights import unpacked
-from tempernet.report.figures import draw_all
+from tempernet.report.figures import draw, sweep_figures
 from tempernet.report.sweep import summary_lines
 from tempernet.report.sweep_table import short_table
 from tempernet.results.kept import kept_at
@@ -108,7 +108,7 @@ class Samples(SweepResults):
 
     def plot(self, folder: str | Path) -> list[Path]:
         """Draw every figure into a folder, as SVG and PNG; returns the files."""
-        return draw_all(self, Path(folder))
+        return draw(sweep_figures(self), Path(folder))
 
     def save(self, path: str | Path) -> Path:
         """Write everything to one NetCDF file, which `tempernet.load` reads."""

@@ -158,9 +158,9 @@ def plot(
     found = [parts.load(run) for run in runs]
     beside = Beside(lambda: data_still_there(found[0].settings), optimised or ())
     if parts.together is not None and len(runs) > 1:
-        written = figures.draw_all(parts.together(found, beside), folder)
+        written = figures.draw(parts.together(found, beside), folder)
     else:
-        written = figures.draw_all(parts.figures(found[0], beside), folder)
+        written = figures.draw(parts.figures(found[0], beside), folder)
         outcome.note_rewritten(runs[0], written)
     print(f"written: {len(written)} files in {folder}")
 

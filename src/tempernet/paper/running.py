@@ -9,9 +9,12 @@ from pathlib import Path
 from tempernet.errors import ConfigError, NumericsError, Stopped
 from tempernet.kinds import KINDS
 from tempernet.kinds.sweep import images_of
+from tempernet.paper import sentences
 from tempernet.paper.claims import judge_all
-from tempernet.paper.page import counted, write_page
-from tempernet.paper.study import IMAGES_OF, Study, compiling
+from tempernet.paper.page import write_page
+from tempernet.paper.programs import compiling
+from tempernet.paper.steps import IMAGES_OF
+from tempernet.paper.study import Study
 from tempernet.report.terminal import show_lines
 from tempernet.runs.run import Finished, begin, carry_out, make_folder, warn
 from tempernet.runs.stopping import Stopper, seconds
@@ -94,11 +97,14 @@ def _write(study: Study, failed: Mapping[str, str]) -> Finished:
     states = [(step.name, failed.get(step.name, "not made")) for step in study.steps]
     claims = judge_all(runs)
     written = write_page(study.path, study.scale, runs, claims, states, images)
-    lines = [f"{len(runs)} of {len(study.steps)} runs at the scale {study.scale}", counted(claims)]
-    lines += [f"{claim.verdict:13s}  {claim.name}" for claim in claims]
+    lines = [
+        f"{len(runs)} of {len(study.steps)} runs at the scale {study.scale}",
+        sentences.counted(claims),
+    ]
+    lines += [f"{claim.verdict:13s}  {sentences.name(claim.statement)}" for claim in claims]
     document = {
         "scale": study.scale,
-        "claims": [claim._asdict() for claim in claims],
+        "claims": [sentences.document(claim) for claim in claims],
         "failed": failed,
     }
     return Finished(document, lambda: show_lines(lines, written))

@@ -8,11 +8,13 @@ docs/benchmark.md.
 
 from __future__ import annotations
 
-from typing import Any
-
 from tempernet.config import PRIOR_FACTORS
 
-Table = dict[str, Any]
+Setting = float | int | str | bool
+Table = dict[str, Setting]
+"""A table of settings."""
+Tables = dict[str, Table]
+"""Tables by their names."""
 
 SCALES = ("smoke", "hour", "day", "paper")
 SIZES = (50, 500, 5000)
@@ -28,12 +30,13 @@ _SMOKE_NETWORKS: dict[str, Table] = {
     "M3star": {"name": "256-4-10", "output": "logistic"},
 }
 _SMOKE_IMAGES = 40
-"""Of every data set, each its own: compiling takes most of the time, and programs of one size are
-compiled once.
+"""Images in every data set, each of which has its own.
+
+Compiling takes most of the time, and programs of one size are compiled once.
 """
 
 
-def subject(scale: str, network: str, n: int) -> Table:
+def subject(scale: str, network: str, n: int) -> Tables:
     """Network, prior and data, which only `smoke` has smaller than the paper."""
     if scale != "smoke":
         return {
@@ -41,12 +44,12 @@ def subject(scale: str, network: str, n: int) -> Table:
             "prior": {"factor": PRIOR_FACTORS[network]},
             "data": {"n_train": n},
         }
-    data = {"n_train": _SMOKE_IMAGES, "seed": n, "n_validation": 200, "scored": 100}
+    data: Table = {"n_train": _SMOKE_IMAGES, "seed": n, "n_validation": 200, "scored": 100}
     # Few units need large weights.
     return {"network": _SMOKE_NETWORKS[network], "prior": {"factor": 1000.0}, "data": data}
 
 
-def common(scale: str) -> Table:
+def common(scale: str) -> Tables:
     """The seed; a smoke test has no time to measure tiles or to draw each run's own figures."""
     smoke = scale == "smoke"
     return {"run": {"seed": SEED, "reproducible": smoke}, "output": {"figures": not smoke}}
@@ -60,7 +63,7 @@ def _sweep(
     burn_in: int,
     rounds: int,
     score_every: int,
-) -> Table:
+) -> Tables:
     return {
         "ladder": {"num": num},
         "dynamics": {"num_steps": steps, "num_trajectories": trajectories},
@@ -69,7 +72,7 @@ def _sweep(
 
 
 # copies, rungs, steps, trajectories, burn-in, rounds, rounds between scores
-SWEEP: dict[str, dict[str, dict[tuple[str, int], Table]]] = {
+SWEEP: dict[str, dict[str, dict[tuple[str, int], Tables]]] = {
     "smoke": {p: dict.fromkeys(SWEEPS, _sweep(2, 4, 5, 1, 8, 16, 2)) for p in PROTOCOLS},
     "hour": {
         "default": {
@@ -117,12 +120,13 @@ SWEEP: dict[str, dict[str, dict[tuple[str, int], Table]]] = {
         },
     },
 }
-"""Scale -> protocol -> (network, images) -> settings of the sweep, besides its range of
-temperatures.
+"""Scale -> protocol -> (network, images) -> settings of the sweep.
+
+Its range of temperatures is that of Table 1.
 """
 
 
-def _starts(keep: int, starts: int, copies: int, gradients: int) -> Table:
+def _starts(keep: int, starts: int, copies: int, gradients: int) -> Tables:
     return {
         "optimise": {"keep": keep, "starts": starts, "max_gradients": gradients},
         "run": {"copies": copies},
@@ -130,7 +134,7 @@ def _starts(keep: int, starts: int, copies: int, gradients: int) -> Table:
 
 
 # kept, starts, at once, gradients
-OPTIMISE: dict[str, dict[str, dict[int, Table]]] = {
+OPTIMISE: dict[str, dict[str, dict[int, Tables]]] = {
     "smoke": {p: dict.fromkeys(SIZES, _starts(4, 4, 4, 50)) for p in PROTOCOLS},
     "hour": {
         "default": {
@@ -167,7 +171,7 @@ OPTIMISE: dict[str, dict[str, dict[int, Table]]] = {
 }
 """Scale -> protocol -> images -> settings of standard optimisation of M3 (Sec. 3.4)."""
 
-WIDTH: dict[str, dict[str, Table]] = {
+WIDTH: dict[str, dict[str, Tables]] = {
     "smoke": {p: _starts(4, 4, 4, 50) for p in PROTOCOLS},
     "hour": {"default": _starts(25, 25, 25, 4000), "paper": _starts(25, 25, 25, 10000)},
     "day": {"default": _starts(25, 25, 25, 20000), "paper": _starts(25, 25, 25, 50000)},
@@ -178,26 +182,29 @@ WIDTH: dict[str, dict[str, Table]] = {
 
 def _path(
     copies: int, num: int, steps: int, burn_in: int, rounds: int, coldest: float = 1.0
-) -> Table:
+) -> Tables:
+    path: Table = {"num": num}
+    if coldest < 1:
+        path["coldest"] = coldest
     return {
-        "path": {"num": num} | ({"coldest": coldest} if coldest < 1 else {}),
+        "path": path,
         "dynamics": {"num_steps": steps},
         "run": {"copies": copies, "burn_in": burn_in, "rounds": rounds},
     }
 
 
-_SMOKE_BOX: Table = {"prior": {"factor": 3.0}, "start": {"max_gradients": 2}}
-"""A box so narrow that four rungs overlap: MBAR takes a minute to give up on samples that do not."""
+_SMOKE_BOX: Tables = {"prior": {"factor": 3.0}, "start": {"max_gradients": 2}}
+"""A box so narrow that four rungs overlap: MBAR takes a minute to give up on others."""
 
 _SMOKE_PATH = _path(2, 4, 5, 8, 16) | _SMOKE_BOX
 _SMOKE_BRIDGE = _path(2, 4, 5, 4, 16) | _SMOKE_BOX | {"bridge": {"fit_burn_in": 4, "fit_rounds": 8}}
 _HOUR_BRIDGE = _path(4, 22, 100, 15, 15) | {"bridge": {"fit_burn_in": 50, "fit_rounds": 50}}
 _DAY_BRIDGE = _path(4, 102, 100, 50, 50) | {"bridge": {"fit_burn_in": 500, "fit_rounds": 500}}
-_PAPER_BRIDGE: Table = {"run": {"copies": 28}}
+_PAPER_BRIDGE: Tables = {"run": {"copies": 28}}
 
 # copies, rungs, steps, burn-in, rounds, coldest; of the paper's bridge, rounds of each rung, and
 # those of the fit
-EVIDENCE: dict[str, dict[str, dict[str, Table]]] = {
+EVIDENCE: dict[str, dict[str, dict[str, Tables]]] = {
     "smoke": {
         "default": dict.fromkeys(EVIDENCES, _SMOKE_PATH),
         "paper": dict.fromkeys(EVIDENCES, _SMOKE_BRIDGE),
@@ -221,9 +228,10 @@ EVIDENCE: dict[str, dict[str, dict[str, Table]]] = {
         "paper": dict.fromkeys(EVIDENCES, _PAPER_BRIDGE),
     },
 }
-"""Scale -> protocol -> network -> settings of an evidence on D_500 (Sec. 4.4): by temperature, or
-the paper's bridge.
+"""Scale -> protocol -> network -> settings of an evidence on D_500 (Sec. 4.4).
+
+The default protocol goes by temperature, the paper's by its bridge.
 
 A deeper network forgets more slowly: longer trajectories, rungs below T = 1, and copies rather than
-rungs (docs/architecture.md, "Short rounds" and what follows it).
+rungs.
 """

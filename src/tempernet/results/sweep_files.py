@@ -18,7 +18,7 @@ from tempernet.results.series import Rows
 from tempernet.results.sweep import SweepResults, said_by
 from tempernet.store import files
 
-KEPT = "kept"
+KEPT = "networks"
 """The group of a file that holds networks."""
 BURN_IN = "burn_in"
 

@@ -175,10 +175,10 @@ def _written(kind: Kind[S, R], begun: Begun[S]) -> Finished:
                 files.write_atomic(path / export.file, export.content_fn(found))
                 written.append(path / export.file)
         if begun.settings.output.figures:
-            from tempernet.report.figures import draw_all
+            from tempernet.report.figures import draw
 
             drawings = parts.figures(found, Beside(lambda: begun.problem.data))
-            written += draw_all(drawings, path / FIGURES)
+            written += draw(drawings, path / FIGURES)
         return written
 
     written = outcome.write(path, document, write)

@@ -1,25 +1,23 @@
-"""Claims about the ladder: no sharp transition (Sec. 3.4), and equal swap rates on a geometric one
-(Sec. 3.3).
-"""
+"""Claims about the ladder: no sharp transition (Sec. 3.4), equal swaps on a geometric one (3.3)."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tempernet.diagnostics.statistics import Estimate
 from tempernet.diagnostics.thermo import bimodality
-from tempernet.paper.claims.claim import (
-    DEFAULT,
-    Claim,
+from tempernet.paper.claims.claim import DEFAULT, Claim, Finding, Kind, Statement, Values, weigh
+from tempernet.paper.claims.judging import (
     Runs,
     above,
+    estimate,
     faithful,
     found,
-    marked,
     must_be_equilibrated,
     over_copies,
-    weigh,
-    written,
 )
 from tempernet.paths.ladders import measure_barrier, swap_rates_at
 from tempernet.paths.temperatures import geometric_temperatures, temperature_path
@@ -31,11 +29,11 @@ TWO_PEAKS = 5 / 9
 PRONOUNCED = 3.0
 """Times the median over the ladder: a heat capacity above it is a peak."""
 NEARLY_EQUAL = 0.5
-"""Of the greatest swap rate: what the least must be."""
+"""Share of the greatest swap rate that the least must have."""
 
 
 def claims(runs: Runs) -> list[Claim]:
-    """All of them."""
+    """All claims about the ladder."""
     return [
         *(no_transition(runs, n) for n in SIZES),
         *(gradual(runs, n) for n in SIZES),
@@ -44,58 +42,36 @@ def claims(runs: Runs) -> list[Claim]:
 
 
 def no_transition(runs: Runs, n: int) -> Claim:
-    """No first-order transition: where the heat capacity peaks, the energies have one peak, not
-    two.
-    """
+    """No first-order transition: where the heat capacity peaks, energies have one peak, not two."""
 
-    def tell(protocol: str) -> str:
-        run: SweepResults = found(runs, f"m3-d{n}-{protocol}")
+    def tell(protocol: str) -> Finding:
+        run = _sweep(runs, n, protocol)
         peak = transition(run)
-        text = (
-            f"bimodality {written(peak_bimodality(run))} at T = {peak['temperature']:.3g}; least overlap of neighbours "
-            f"{peak['least_overlap']:.2f}"
-        )
-        return marked(text, run.verdict.good)
+        values: Values = {
+            "bimodality": peak_bimodality(run),
+            "temperature": float(peak["temperature"]),
+            "least_overlap": float(peak["least_overlap"]),
+        }
+        return Finding(values, run.verdict.good)
 
     def decide() -> bool:
-        run = faithful(runs, f"m3-d{n}-{DEFAULT}", "M3", n)
-        must_be_equilibrated(run)
-        return not above(peak_bimodality(run), TWO_PEAKS)
+        return not above(peak_bimodality(_equilibrated(runs, n)), TWO_PEAKS)
 
-    name = (
-        f"M3 on D_{n} has no first-order transition: energies with one peak (bimodality below 5/9)"
-    )
-    return weigh("3.4", name, "no sharp jump", tell, decide)
+    return weigh(Statement(Kind.ONE_PEAK, "3.4", "M3", n, "no sharp jump"), tell, decide)
 
 
 def gradual(runs: Runs, n: int) -> Claim:
-    """A gradual transition, which needs no special ladder: the heat capacity has no pronounced
-    peak.
-    """
+    """A gradual transition, which needs no special ladder: no pronounced peak of heat capacity."""
 
-    def tell(protocol: str) -> str:
-        run: SweepResults = found(runs, f"m3-d{n}-{protocol}")
-        height, typical = _heat_capacities(run)
-        where = transition(run)["temperature"]
-        return marked(
-            f"C = {written(height)} at T = {where:.3g}, median {typical:.3g}", run.verdict.good
-        )
+    def tell(protocol: str) -> Finding:
+        run = _sweep(runs, n, protocol)
+        return Finding(heat_capacities(run)._asdict(), run.verdict.good)
 
     def decide() -> bool:
-        run = faithful(runs, f"m3-d{n}-{DEFAULT}", "M3", n)
-        must_be_equilibrated(run)
-        height, typical = _heat_capacities(run)
-        return not above(height, PRONOUNCED * typical)
+        found_there = heat_capacities(_equilibrated(runs, n))
+        return not above(found_there.greatest, PRONOUNCED * found_there.median)
 
-    name = f"M3 on D_{n}: the transition is gradual, heat capacity below {PRONOUNCED:.0f} times its median everywhere"
-    return weigh("3.4", name, "gradual", tell, decide)
-
-
-def _heat_capacities(run: SweepResults) -> tuple[Estimate, float]:
-    """The greatest, and the median over the ladder."""
-    peak = transition(run)
-    height = Estimate(np.asarray(peak["heat_capacity"]), np.asarray(peak["heat_capacity_error"]))
-    return height, float(np.median(run.summary.heat_capacity.values))
+    return weigh(Statement(Kind.GRADUAL, "3.4", "M3", n, "gradual"), tell, decide)
 
 
 def equal_swaps(runs: Runs, n: int) -> Claim:
@@ -105,49 +81,86 @@ def equal_swaps(runs: Runs, n: int) -> Claim:
     from its barrier.
     """
 
-    def tell(protocol: str) -> str:
-        run: SweepResults = found(runs, f"m3-d{n}-{protocol}")
-        rates = np.mean(
-            [geometric_rates(run, copy) for copy in range(run.series.sizes["copy"])], axis=0
-        )
-        how = "measured" if run.settings.ladder.kind == "geometric" else "from the barrier"
-        text = f"{rates.min():.0%} to {rates.max():.0%}".replace("%", " %")
-        return marked(f"{text}, {how}; least / greatest {written(evenness(run))}", run.verdict.good)
+    def tell(protocol: str) -> Finding:
+        run = _sweep(runs, n, protocol)
+        rates = np.mean(_rates_of_copies(run), axis=0)
+        values: Values = {
+            "low": float(rates.min()),
+            "high": float(rates.max()),
+            "measured": run.settings.ladder.kind == "geometric",
+            "evenness": evenness(run),
+        }
+        return Finding(values, run.verdict.good)
 
     def decide() -> bool:
-        run = faithful(runs, f"m3-d{n}-{DEFAULT}", "M3", n)
-        must_be_equilibrated(run)
-        return above(evenness(run), NEARLY_EQUAL)
+        return above(evenness(_equilibrated(runs, n)), NEARLY_EQUAL)
 
-    name = f"M3 on D_{n}: a geometric ladder swaps nearly equally often everywhere (least / greatest above 1/2)"
-    return weigh("3.3", name, "nearly equal", tell, decide)
+    return weigh(Statement(Kind.EQUAL_SWAPS, "3.3", "M3", n, "nearly equal"), tell, decide)
+
+
+class HeatCapacities(NamedTuple):
+    """The greatest heat capacity of a ladder, where it is, and the median over the ladder."""
+
+    greatest: Estimate
+    temperature: float
+    median: float
+
+
+def heat_capacities(run: SweepResults) -> HeatCapacities:
+    """The heat capacity at its peak, and what is typical of the ladder."""
+    peak = transition(run)
+    return HeatCapacities(
+        estimate(peak["heat_capacity"], peak["heat_capacity_error"]),
+        float(peak["temperature"]),
+        float(np.median(run.summary.heat_capacity.values)),
+    )
 
 
 def peak_bimodality(run: SweepResults) -> Estimate:
-    """Of the energies where the heat capacity is greatest; with the error between copies."""
-    peak = int(np.nan_to_num(run.summary.heat_capacity.values, nan=-np.inf).argmax())
+    """Bimodality of the energies where the heat capacity peaks, with the error between copies."""
+    capacity = np.nan_to_num(run.summary.heat_capacity.values, nan=-np.inf)
+    peak = int(capacity.argmax())
     return over_copies([bimodality(energies) for energies in run.series.energy.values[:, :, peak]])
 
 
 def evenness(run: SweepResults) -> Estimate:
-    """Least over greatest swap rate of a geometric ladder; with the error between copies."""
-    rates = [geometric_rates(run, copy) for copy in range(run.series.sizes["copy"])]
-    return over_copies([r.min() / r.max() if r.max() > 0 else 0.0 for r in rates])
+    """Least over greatest swap rate of a geometric ladder, with the error between copies."""
+    ratios = []
+    for rates in _rates_of_copies(run):
+        ratios.append(float(rates.min() / rates.max()) if rates.max() > 0 else 0.0)
+    return over_copies(ratios)
 
 
-def geometric_rates(run: SweepResults, copy: int) -> np.ndarray:
-    """Swap rates of one copy on a geometric ladder: those measured, or what its barrier tells of
-    one.
+def geometric_rates(run: SweepResults, copy: int) -> NDArray[np.float64]:
+    """Swap rates of one copy on a geometric ladder, measured or from its barrier: (K-1,).
+
+    Args:
+        run: a sweep of K temperatures.
+        copy: which of its copies.
     """
     series = run.series.isel(copy=copy)
     attempts = series.swap_attempts.values.sum(axis=0)
     # A pair that was never tried has not swapped.
-    rates = series.swap_probability.values.sum(axis=0) / np.maximum(attempts, 1)
+    rates = np.asarray(series.swap_probability.values.sum(axis=0) / np.maximum(attempts, 1))
     if run.settings.ladder.kind == "geometric":
         return rates
     path = temperature_path(run.temperatures)
     barrier = measure_barrier(path, rates, series.energy.values.mean(axis=0)[:, None])
     low, high = float(run.temperatures[0]), float(run.temperatures[-1])
-    return swap_rates_at(
-        barrier, temperature_path(geometric_temperatures(low, high, len(run.temperatures)))
-    )
+    geometric = geometric_temperatures(low, high, len(run.temperatures))
+    return swap_rates_at(barrier, temperature_path(geometric))
+
+
+def _rates_of_copies(run: SweepResults) -> list[NDArray[np.float64]]:
+    return [geometric_rates(run, copy) for copy in range(run.series.sizes["copy"])]
+
+
+def _sweep(runs: Runs, n: int, protocol: str) -> SweepResults:
+    return found(runs, f"m3-d{n}-{protocol}", SweepResults)
+
+
+def _equilibrated(runs: Runs, n: int) -> SweepResults:
+    """The default run of the paper's M3 on n of its images, equilibrated at all temperatures."""
+    run = faithful(runs, f"m3-d{n}-{DEFAULT}", SweepResults, "M3", n)
+    must_be_equilibrated(run)
+    return run

@@ -1,41 +1,47 @@
-"""Claims about minima of E: the floor of M3star, the widths that chose the priors, the steps that
-Alg. 3 needs.
-"""
+"""Claims about minima of E: the floor of M3star, widths that chose the priors, Alg. 3's steps."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import binom
 
 from tempernet.paper.claims.claim import (
     DEFAULT,
     PAPER,
+    Cause,
     Claim,
-    Runs,
+    Finding,
+    Kind,
+    Statement,
     Undecided,
-    faithful,
-    found,
     weigh,
 )
+from tempernet.paper.claims.judging import Runs, faithful, found
+from tempernet.results.optimise import OptimiseResults
+from tempernet.results.sweep import SweepResults
 
 FLOOR = math.log1p(9 / math.e)
 """-log(e / (e + 9)): the least loss that scores between 0 and 1 allow in ten classes (Sec. 3.1)."""
 ROUNDED = 0.005
 """What 1.46 may be off by."""
+FLOAT32 = 1e-3
+"""What single precision may take a loss below the floor."""
 WIDTHS = {"M3": 30.0, "M1": 33.0, "M3star": 890.0}
 STARTS = 20
-"""Starts at the minimum whose range is taken for typical; the paper has 25 minimisations a network
-(Sec. 3.2).
+"""Starts at the minimum whose range is taken for typical.
+
+The paper has 25 minimisations of each network (Sec. 3.2).
 """
 FEW_HUNDRED = 1000
 """Steps that are no longer a few hundred."""
 
 
 def claims(runs: Runs) -> list[Claim]:
-    """All of them."""
+    """All claims about minima."""
     return [
         floor(runs),
         *(width(runs, name) for name in WIDTHS),
@@ -44,42 +50,37 @@ def claims(runs: Runs) -> list[Claim]:
 
 
 def floor(runs: Runs) -> Claim:
-    """No weights of M3star can have a training loss below 1.46, and some come near. Holds of any
-    weights.
+    """No weights of M3star can have a training loss below 1.46, and some come near.
+
+    It is about all weights, so any run of either protocol can decide it.
     """
 
     def least(protocol: str) -> float:
-        names = [f"m3star-d{n}-{protocol}" for n in (50, 500)]
-        losses = [_least_sampled(runs[name]) for name in names if name in runs]
-        if f"widths-m3star-{protocol}" in runs:
-            losses.append(float(runs[f"widths-m3star-{protocol}"].kept["train_loss"].min()))
+        sampled = [f"m3star-d{n}-{protocol}" for n in (50, 500)]
+        losses = [
+            _least_sampled(found(runs, name, SweepResults)) for name in sampled if name in runs
+        ]
+        minimised = f"widths-m3star-{protocol}"
+        if minimised in runs:
+            losses.append(float(found(runs, minimised, OptimiseResults).kept["train_loss"].min()))
         if not losses:
-            found(runs, names[0])
+            raise Undecided(Cause.NO_RUN, sampled[0])
         return min(losses)
 
     def decide() -> bool:
         lowest = min(_known(least, PAPER, DEFAULT))
-        # Float32 rounds E.
-        if lowest < FLOOR - 1e-3:
+        if lowest < FLOOR - FLOAT32:
             return False
         if lowest > FLOOR + ROUNDED:
-            raise Undecided(
-                f"weights near the floor {FLOOR:.4f}: a longer minimisation of M3star (widths)"
-            )
+            raise Undecided(Cause.ABOVE_FLOOR, least=lowest, floor=FLOOR)
         return True
 
-    return weigh(
-        "3.1",
-        "The training loss of M3star has the floor 1.46",
-        "1.46",
-        lambda p: f"{least(p):.4f}",
-        decide,
-    )
+    statement = Statement(Kind.FLOOR, "3.1", "M3star", printed=1.46)
+    return weigh(statement, lambda protocol: Finding({"loss": least(protocol)}), decide)
 
 
 def width(runs: Runs, network: str) -> Claim:
-    """max |w| sqrt(k) after minimisation: the paper's number is a typical one if it lies in the
-    range of the starts.
+    """The width max |w| sqrt(k) after minimisation is the paper's, within the range of the starts.
 
     The number is Alg. 3's. Where that does not get to the minimum, FIRE's minima can confirm it;
     that they have another width would say nothing of Alg. 3.
@@ -87,19 +88,26 @@ def width(runs: Runs, network: str) -> Claim:
     stem = f"widths-{network.lower()}"
 
     def typical(protocol: str) -> bool | None:
-        run = faithful(runs, f"{stem}-{protocol}", network, 500)
+        run = faithful(runs, f"{stem}-{protocol}", OptimiseResults, network, 500)
         widest = run.kept["widest"][_at_minimum(run)]
-        return (
-            bool(widest.min() <= WIDTHS[network] <= widest.max()) if len(widest) >= STARTS else None
-        )
+        if len(widest) < STARTS:
+            return None
+        return bool(widest.min() <= WIDTHS[network] <= widest.max())
 
-    def tell(protocol: str) -> str:
-        run = found(runs, f"{stem}-{protocol}")
-        widest = run.kept["widest"]
-        reached = _at_minimum(run)
-        there = f"{int(reached.sum())} of {len(widest)} at the minimum"
+    def tell(protocol: str) -> Finding:
+        run = found(runs, f"{stem}-{protocol}", OptimiseResults)
+        widest, reached = run.kept["widest"], _at_minimum(run)
         chosen = widest[reached] if reached.any() else widest
-        return f"{run.method}: {np.median(chosen):.3g} ({chosen.min():.3g} to {chosen.max():.3g}; {there})"
+        return Finding(
+            {
+                "method": run.method,
+                "median": float(np.median(chosen)),
+                "low": float(chosen.min()),
+                "high": float(chosen.max()),
+                "at_minimum": int(reached.sum()),
+                "starts": len(widest),
+            }
+        )
 
     def decide() -> bool:
         printed = typical(PAPER)
@@ -107,56 +115,62 @@ def width(runs: Runs, network: str) -> Claim:
             return printed
         if typical(DEFAULT):
             return True
-        raise Undecided(
-            f"{STARTS} starts of Alg. 3 that reach the minimum: more optimise.max_gradients or starts"
-        )
+        raise Undecided(Cause.FEW_MINIMA, f"{stem}-{PAPER}", starts=STARTS)
 
-    where = "4.1" if network == "M1" else "3.2"
-    return weigh(
-        where,
-        f"After minimisation max |w| sqrt(k) of {network} is typically",
-        f"{WIDTHS[network]:g}",
-        tell,
-        decide,
-    )
+    section = "4.1" if network == "M1" else "3.2"
+    return weigh(Statement(Kind.WIDTH, section, network, 500, WIDTHS[network]), tell, decide)
 
 
 def steps(runs: Runs, n: int) -> Claim:
-    """Alg. 3 needs a few hundred steps to E = 0: judged by the median over its starts, with its 95
-    % interval.
+    """Alg. 3 needs a few hundred steps to E = 0.
+
+    It is judged by the median over its starts, with its 95 % interval.
     """
     stem = f"optimise-m3-d{n}"
 
-    def tell(protocol: str) -> str:
-        run = found(runs, f"{stem}-{protocol}")
-        low, middle, high = _median_steps(run)
-        if not math.isfinite(middle):
-            least = run.starts["energy"].min()
-            return f"{run.method}: more than {run.settings.optimise.max_gradients}; E = {least:.3g} at best"
-        return f"{run.method}: {middle:.0f} (median; {low:.0f} to {high:.0f})"
+    def tell(protocol: str) -> Finding:
+        run = found(runs, f"{stem}-{protocol}", OptimiseResults)
+        low, middle, high = median_steps(run)
+        return Finding(
+            {
+                "method": run.method,
+                "median": middle,
+                "low": low,
+                "high": high,
+                "budget": run.settings.optimise.max_gradients,
+                "least_energy": float(run.starts["energy"].min()),
+            }
+        )
 
     def decide() -> bool:
-        run = faithful(runs, f"{stem}-{PAPER}", "M3", n)
-        low, _, high = _median_steps(run)
+        run = faithful(runs, f"{stem}-{PAPER}", OptimiseResults, "M3", n)
+        low, _, high = median_steps(run)
         budget = run.settings.optimise.max_gradients
         if min(low, budget) >= FEW_HUNDRED:
             return False
         if high < FEW_HUNDRED:
             return True
-        raise Undecided(
-            f"a median on one side of {FEW_HUNDRED} steps: more starts, or optimise.max_gradients above it"
-        )
+        raise Undecided(Cause.MEDIAN_UNCLEAR, f"{stem}-{PAPER}", steps=FEW_HUNDRED)
 
-    return weigh(
-        "3.3.2", f"Alg. 3 takes M3 on D_{n} to E = 0 in", "a few hundred steps", tell, decide
-    )
+    statement = Statement(Kind.STEPS, "3.3.2", "M3", n, "a few hundred steps")
+    return weigh(statement, tell, decide)
 
 
-def _least_sampled(run: Any) -> float:
+def median_steps(run: OptimiseResults) -> tuple[float, float, float]:
+    """Median of the steps to E = 0 between the ends of its 95 % interval; inf if not reached."""
+    taken = np.sort(np.where(run.starts["reached"], run.starts["gradients"], np.inf))
+    number = len(taken)
+    # The ends are order statistics: the i-th and the i-th from above, counted from 0, miss the
+    # median with probability 2 P(B <= i).
+    low = max(0, int(binom.ppf(0.025, number, 0.5)) - 1)
+    return float(taken[low]), float(taken[number // 2]), float(taken[number - 1 - low])
+
+
+def _least_sampled(run: SweepResults) -> float:
     return float(run.series.energy.values.min()) / int(run.provenance["data"]["n_train"])
 
 
-def _known(least_fn: Any, *protocols: str) -> list[float]:
+def _known(least_fn: Callable[[str], float], *protocols: str) -> list[float]:
     """What is known of either protocol; a claim about all weights needs only one."""
     values = []
     for protocol in protocols:
@@ -169,22 +183,9 @@ def _known(least_fn: Any, *protocols: str) -> list[float]:
     return values
 
 
-def _at_minimum(run: Any) -> np.ndarray:
-    """Which of the starts kept are at the least E there can be: 0, or the floor of a logistic
-    output.
-    """
-    if run.settings.network.name == "M3star" or run.settings.network.output == "logistic":
-        return run.kept["train_loss"] <= FLOOR + ROUNDED
-    return run.kept["energy"] <= run.settings.optimise.tolerance
-
-
-def _median_steps(run: Any) -> tuple[float, float, float]:
-    """Median of the steps to E = 0 between the ends of its 95 % interval (order statistics); inf if
-    not reached.
-    """
-    taken = np.sort(np.where(run.starts["reached"], run.starts["gradients"], np.inf))
-    number = len(taken)
-    # The i-th and the i-th from above, counted from 0, miss the median with probability 2 P(B <=
-    # i).
-    low = max(0, int(binom.ppf(0.025, number, 0.5)) - 1)
-    return float(taken[low]), float(taken[number // 2]), float(taken[number - 1 - low])
+def _at_minimum(run: OptimiseResults) -> NDArray[np.bool_]:
+    """Which of the starts kept are at the least E: 0, or the floor of a logistic output."""
+    network = run.settings.network
+    if network.name == "M3star" or network.output == "logistic":
+        return np.asarray(run.kept["train_loss"] <= FLOOR + ROUNDED)
+    return np.asarray(run.kept["energy"] <= run.settings.optimise.tolerance)

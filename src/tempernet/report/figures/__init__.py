@@ -1,24 +1,26 @@
 """Figures of a run: the paper's Figs. 1 to 4, and those that say whether they can be believed.
 
-Every function ending in `_figure` returns a matplotlib Figure and touches no global state; `save`
-writes one and `draw_all` writes all of a run's. Each figure names its runs and their verdicts in
-small print.
+Every function ending in `_figure` returns a matplotlib Figure and touches no global state. A mapping
+of names to such functions is what `draw` writes; `save` writes one. The
+small print of each figure names its runs, their protocols and their verdicts.
 """
 
 from tempernet.report.figures.cooling import cooling_figure
 from tempernet.report.figures.evidence import comparison_figure, integrand_figure
-from tempernet.report.figures.files import draw_all, save, sweep_figures
+from tempernet.report.figures.files import Figures, draw, save
 from tempernet.report.figures.images import images_figure
 from tempernet.report.figures.ladder import flow_figure, steps_figure, swaps_figure
 from tempernet.report.figures.loss import ensemble_figure, loss_figure, run_labels
 from tempernet.report.figures.physics import heat_capacity_figure, mean_square_figure
 from tempernet.report.figures.starts import starts_figure
+from tempernet.report.figures.sweep import sweep_figures
 from tempernet.report.figures.trajectory import trajectory_figure
 
 __all__ = [
+    "Figures",
     "comparison_figure",
     "cooling_figure",
-    "draw_all",
+    "draw",
     "ensemble_figure",
     "flow_figure",
     "heat_capacity_figure",
@@ -30,7 +32,7 @@ __all__ = [
     "save",
     "starts_figure",
     "steps_figure",
-    "sweep_figures",
     "swaps_figure",
+    "sweep_figures",
     "trajectory_figure",
 ]

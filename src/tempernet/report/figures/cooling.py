@@ -1,6 +1,4 @@
-"""The cooling curve: train and validation loss as the temperature falls, where it stopped, what it
-went back to.
-"""
+"""The cooling curve: losses as the temperature falls, where it stopped, what it returned to."""
 
 from __future__ import annotations
 
@@ -10,6 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from tempernet.report.figures.axis import curve, fit_y, in_sight, temperature_scale
+from tempernet.report.figures.notes import named
 from tempernet.report.figures.sheet import look, print_style, sheet
 from tempernet.report.formatting import with_error
 from tempernet.results.anneal import AnnealResults, held_out_scores
@@ -19,12 +18,11 @@ from tempernet.results.anneal import AnnealResults, held_out_scores
 def cooling_figure(found: AnnealResults) -> Figure:
     """Loss per example against T, hot on the left, with bands of one standard error.
 
-    The star is the temperature gone back to; the diamond is the single network of least validation
-    loss, which as the least of many lies below the curve.
+    The star is the temperature with the lowest average validation loss; the diamond is the single
+    network with the lowest validation loss, which as the least of many lies below the curve.
     """
-    figure, panel = sheet(
-        "Cooling", [f"{found.title}: {found.headline}", *_on_test(found)], (7.2, 5.0)
-    )
+    note = f"{named(found)}: {found.headline}"
+    figure, panel = sheet("Cooling", [note, *_on_test(found)], (7.2, 5.0))
     axes = panel.subplots()
     scale = temperature_scale(found.temperatures)
     train, validation = look(0), look(1)
@@ -33,36 +31,18 @@ def cooling_figure(found: AnnealResults) -> Figure:
         curve(axes, scale, found.temperatures, estimate.mean, estimate.error, style)
         shown += in_sight(estimate.mean, estimate.error)
     uninformed = float(found.provenance["uninformed_loss"])
-    step, replica, draw = found.chosen
-    least = float(found.losses[step, replica, draw])
+    level = axes.axhline(uninformed, color="black", linestyle="--", linewidth=1.1, zorder=1)
+    level.set_label("uninformed classifier")
     best = float(found.temperatures[found.best])
+    average = float(found.validation_loss.mean[found.best])
+    step, replica, draw = found.chosen
+    chosen, least = float(found.temperatures[step]), float(found.losses[step, replica, draw])
     handles: list[Artist] = [
         train.handle("training loss"),
         validation.handle("validation loss"),
-        axes.axhline(
-            uninformed,
-            color="black",
-            linestyle="--",
-            linewidth=1.1,
-            zorder=1,
-            label="uninformed classifier",
-        ),
-        *_mark(
-            axes,
-            best,
-            float(found.validation_loss.mean[found.best]),
-            "*",
-            13,
-            f"least average, T = {best:.3g}",
-        ),
-        *_mark(
-            axes,
-            float(found.temperatures[step]),
-            least,
-            "D",
-            6,
-            "single network of least validation loss",
-        ),
+        level,
+        *_mark(axes, best, average, "*", 13, f"lowest average, T = {best:.3g}"),
+        *_mark(axes, chosen, least, "D", 6, "single network with the lowest validation loss"),
     ]
     if found.course.stopped:
         last = float(found.temperatures[-1])
@@ -81,19 +61,11 @@ def cooling_figure(found: AnnealResults) -> Figure:
 def _mark(
     axes: Axes, temperature: float, loss: float, marker: str, size: float, label: str
 ) -> list[Line2D]:
-    colour = look(1).colour
-    return axes.plot(
-        [temperature],
-        [loss],
-        ls="none",
-        marker=marker,
-        ms=size,
-        mfc=colour,
-        mec="black",
-        mew=0.8,
-        zorder=6,
-        label=label,
-    )
+    """A marker at a temperature and a loss; its legend entry."""
+    (mark,) = axes.plot([temperature], [loss], ls="none", marker=marker, zorder=6, label=label)
+    mark.set(markersize=size, markeredgewidth=0.8)
+    mark.set(markerfacecolor=look(1).colour, markeredgecolor="black")
+    return [mark]
 
 
 def _on_test(found: AnnealResults) -> list[str]:
@@ -101,9 +73,10 @@ def _on_test(found: AnnealResults) -> list[str]:
     scores = held_out_scores(found)
     if not scores:
         return []
-    optimised = scores["optimised"]
-    loss = with_error(optimised["loss"], optimised["loss_error"])
+    chosen, ensemble, optimised = (scores[name] for name in ("chosen", "ensemble", "optimised"))
+    mean = with_error(optimised["loss"], optimised["loss_error"])
     return [
-        f"Test loss: single network {scores['chosen']['loss']:.3g}; ensemble of {scores['ensemble']['members']} at the "
-        f"star {scores['ensemble']['loss']:.3g}; mean of {optimised['networks']} optimised networks {loss}"
+        f"Test loss: single network {chosen['loss']:.3g}; "
+        f"ensemble of {ensemble['members']} at the star {ensemble['loss']:.3g}; "
+        f"mean of {optimised['networks']} optimised networks {mean}"
     ]

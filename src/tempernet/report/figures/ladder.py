@@ -57,8 +57,9 @@ def steps_figure(results: SweepResults) -> Figure:
 
 @print_style()
 def swaps_figure(results: SweepResults) -> Figure:
-    """Swap rate and overlap of energy histograms of each pair of neighbours, against the geometric
-    mean of their T.
+    """Swap rate and overlap of energy histograms of each pair of neighbours.
+
+    They stand at the geometric mean of the pair's temperatures.
     """
     summary, barrier = results.summary, results.barrier
     scale = temperature_scale(results.temperatures)
@@ -69,21 +70,19 @@ def swaps_figure(results: SweepResults) -> Figure:
     rate = summary.swap_rate.values[:-1]
     _points(axes, x, rate, look(0), len(x))
     _points(axes, x, summary.overlap.values[:-1], look(1), len(x))
-    wanted = axes.axhline(
-        SWAP_RATE_WANTED,
-        color="black",
-        linestyle=":",
-        linewidth=1.2,
-        zorder=1,
-        label=f"{100 * SWAP_RATE_WANTED:.0f} %",
-    )
+    label = f"{100 * SWAP_RATE_WANTED:.0f} %"
+    wanted = axes.axhline(SWAP_RATE_WANTED, color="black", linestyle=":", zorder=1, label=label)
+    wanted.set_linewidth(1.2)
     axes.set_ylim(-0.02, 1.02)
     axes.set_ylabel("fraction")
     scale.apply(axes)
     axes.set_xlabel("temperature T, geometric mean of the pair")
     title = "" if len(x) else "one rung: no neighbours"
     if len(x) and np.isfinite(barrier.total):
-        title = f"barrier Λ = {barrier.total:.1f}: {barrier.rungs_wanted} rungs wanted, the ladder has {len(place)}"
+        title = (
+            f"barrier Λ = {barrier.total:.1f}: about {barrier.rungs_wanted} temperatures "
+            f"recommended, {len(place)} used"
+        )
     swap_rate = "swap rate" if np.isfinite(rate).any() or not len(x) else "swap rate (none tried)"
     handles = [look(0).handle(swap_rate), look(1).handle("overlap of energy histograms"), wanted]
     legend_above(axes, handles, title, columns=3)
@@ -92,8 +91,9 @@ def swaps_figure(results: SweepResults) -> Figure:
 
 @print_style()
 def flow_figure(results: SweepResults) -> Figure:
-    """Fraction of replicas that came from the hot end, by rung, and the paths of a few replicas of
-    copy 0.
+    """Fraction of replicas that came from the hot end, by rung, and the paths of a few replicas.
+
+    The paths are of replicas of copy 0.
     """
     figure, panel = sheet_of("How replicas travel the ladder", results, (7.8, 4.0))
     left, right = panel.subplots(1, 2, width_ratios=(1, 1.5))
@@ -104,7 +104,8 @@ def flow_figure(results: SweepResults) -> Figure:
     rungs = replica.shape[1]
     gap = max(_FOLLOWED, len(replica) // 6)
     handles = []
-    for k, start in enumerate(np.unique(np.linspace(0, rungs - 1, _FOLLOWED).round().astype(int))):
+    starts = np.unique(np.linspace(0, rungs - 1, _FOLLOWED).round().astype(int))
+    for k, start in enumerate(starts):
         style = LOOKS[k]
         path = where[:, replica[0, start]]
         handles += right.plot(
@@ -124,11 +125,8 @@ def flow_figure(results: SweepResults) -> Figure:
         axis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
     trips = f"{results.round_trips} round trip{'' if results.round_trips == 1 else 's'}"
     rounds, copies = results.series.sizes["round"], results.series.sizes["copy"]
-    legend_above(
-        right,
-        handles,
-        f"{trips} in {rounds} rounds of {copies} {'copy' if copies == 1 else 'copies'}; copy 0:",
-    )
+    noun = "copy" if copies == 1 else "copies"
+    legend_above(right, handles, f"{trips} in {rounds} rounds of {copies} {noun}; copy 0:")
     return figure
 
 
@@ -136,14 +134,9 @@ def _draw_fraction(axes: Axes, fraction: np.ndarray) -> None:
     rungs = len(fraction)
     handles = []
     if rungs > 1:
-        handles = axes.plot(
-            [0, rungs - 1],
-            [0, 1],
-            color=GREY,
-            linestyle="--",
-            linewidth=1.1,
-            label="ideal: even flow",
-        )
+        label = "ideal: even flow"
+        handles = axes.plot([0, rungs - 1], [0, 1], color=GREY, linestyle="--", label=label)
+        handles[0].set_linewidth(1.1)
     _points(axes, np.arange(rungs), fraction, look(0), rungs)
     handles.append(look(0).handle("came from the hot end"))
     axes.set_xlim(-0.5 - 0.02 * rungs, rungs - 0.5 + 0.02 * rungs)

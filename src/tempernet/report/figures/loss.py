@@ -19,12 +19,12 @@ from tempernet.report.figures.axis import (
     in_sight,
     temperature_scale,
 )
+from tempernet.report.figures.notes import best, named, note
 from tempernet.report.figures.sheet import (
     GREY,
     Look,
     legend_above,
     look,
-    note,
     print_style,
     sheet,
     sheet_of,
@@ -37,12 +37,15 @@ from tempernet.results.sweep import SweepResults
 def loss_figure(
     runs: Sequence[SweepResults], optimised: Mapping[str, OptimiseResults] | None = None
 ) -> Figure:
-    """Figs. 3 and 4: train and test loss per example against T for one or more runs, with one
-    standard error.
+    """Figs. 3 and 4: train and test loss per example against T, with one standard error.
 
-    `optimised` are runs of "standard optimisation" by the label that `run_labels` gives to a run,
-    or by any other; its mean loss is a line with a band of one error. A star is the best
-    temperature, chosen on the validation set.
+    A star is the best temperature, chosen on the validation set.
+
+    Args:
+        runs: one or more sweeps.
+        optimised: runs of "standard optimisation", by the label that `run_labels` gives to the
+            sweep they belong to, or by any other. The mean loss of each is a line with a band of
+            one standard error.
     """
     labels = run_labels(runs)
     scale = temperature_scale(*(run.temperatures for run in runs))
@@ -50,23 +53,22 @@ def loss_figure(
     if any("test_loss" in run.summary for run in runs):
         panels.append(("test_loss", "test loss per example"))
     size = (4.2 + 3.6 * (len(panels) - 1), 4.3 + 0.3 * len(runs))
-    notes = [note(run) + (f"; best {run.best.statement}" if run.best else "") for run in runs]
+    notes = [note(run) + (f"; best {best(run.best)}" if run.best else "") for run in runs]
+    notes += [f"Standard optimisation: {named(found)}" for found in (optimised or {}).values()]
     alarm = not all(run.verdict.good for run in runs)
     figure, panel = sheet("Loss against temperature", notes, size, alarm)
     row = panel.subplots(1, len(panels), squeeze=False)[0]
-    handles: list[Artist] = (
-        [look(k).handle(label) for k, label in enumerate(labels)] if len(runs) > 1 else []
-    )
+    handles: list[Artist] = []
+    if len(runs) > 1:
+        handles = [look(k).handle(label) for k, label in enumerate(labels)]
     marks: dict[str, Artist] = {}
     for axes, (name, title) in zip(row, panels, strict=True):
         shown: list[np.ndarray | float] = []
         for k, run in enumerate(runs):
             shown += _draw_run(axes, scale, run, name, look(k), marks)
         shown += _draw_optimised(axes, labels, optimised or {}, name, marks)
-        shown += [
-            _uninformed(axes, level, marks)
-            for level in {run.provenance["uninformed_loss"] for run in runs}
-        ]
+        for level in {run.provenance["uninformed_loss"] for run in runs}:
+            shown.append(_uninformed(axes, level, marks))
         scale.apply(axes)
         for line in scale.mark_posterior(axes):
             marks["posterior"] = line
@@ -86,8 +88,7 @@ def loss_figure(
 
 @print_style()
 def ensemble_figure(results: SweepResults) -> Figure | None:
-    """Loss of the averaged prediction against that of single samples, with accuracy and calibration
-    error.
+    """Loss, accuracy and calibration error of averaged predictions, beside those of single samples.
 
     None if nothing has been scored.
     """
@@ -115,16 +116,9 @@ def ensemble_figure(results: SweepResults) -> Figure | None:
         handles[axes].append(style.handle(label))
         if axes is left:
             shown += in_sight(mean, error)
-    handles[left].append(
-        left.axhline(
-            uninformed,
-            color="black",
-            linestyle="--",
-            linewidth=1.1,
-            zorder=1,
-            label="uninformed classifier",
-        )
-    )
+    level: dict[str, Artist] = {}
+    _uninformed(left, uninformed, level)
+    handles[left].append(level["uninformed"])
     for axes in (left, right):
         scale.apply(axes)
         posterior = scale.mark_posterior(axes)
@@ -141,7 +135,11 @@ def ensemble_figure(results: SweepResults) -> Figure | None:
 
 
 def run_labels(runs: Sequence[SweepResults]) -> list[str]:
-    """A short name for each run: its number of images, and whatever else the runs differ in."""
+    """A short name for each run: its number of images, and whatever else the runs differ in.
+
+    Args:
+        runs: sweeps that stand in one figure.
+    """
     columns = [[f"{int(run.provenance['data']['n_train'])} images" for run in runs]]
     rest = (
         [run.settings.network.name for run in runs],
@@ -159,9 +157,7 @@ def run_labels(runs: Sequence[SweepResults]) -> list[str]:
 def _draw_run(
     axes: Axes, scale: Scale, run: SweepResults, name: str, style: Look, marks: dict[str, Artist]
 ) -> list[np.ndarray | float]:
-    """One run's curve, and its best temperature in the panel of the test loss; returns what must be
-    in sight.
-    """
+    """One run's curve, with its best temperature among test losses; what must be in sight."""
     if name not in run.summary:
         return []
     mean, error = run.summary[name].values, run.summary[f"{name}_error"].values
@@ -177,26 +173,14 @@ def _draw_best(axes: Axes, scale: Scale, best: BestTemperature, loss: float, col
     ends = [float(scale.place(best.low)), float(scale.place(best.high))]
     axes.plot(ends, [loss, loss], color="black", linewidth=1.6, marker="|", markersize=10, zorder=5)
     at = float(scale.place(best.temperature))
-    axes.plot(
-        [at],
-        [loss],
-        linestyle="none",
-        marker="*",
-        markersize=11,
-        mfc=colour,
-        mec="black",
-        mew=0.7,
-        zorder=6,
-    )
+    (star,) = axes.plot([at], [loss], linestyle="none", marker="*", markersize=11, zorder=6)
+    star.set(markerfacecolor=colour, markeredgecolor="black", markeredgewidth=0.7)
 
 
 def _face(run: SweepResults, style: Look) -> str:
     """Hollow, like any other marker, if the best rung has not equilibrated."""
-    return (
-        style.colour
-        if run.best is not None and run.summary.equilibrated.values[run.best.rung]
-        else "white"
-    )
+    good = run.best is not None and run.summary.equilibrated.values[run.best.rung]
+    return style.colour if good else "white"
 
 
 def _draw_optimised(
@@ -206,9 +190,7 @@ def _draw_optimised(
     name: str,
     marks: dict[str, Artist],
 ) -> list[np.ndarray | float]:
-    """A line for each; a training loss of 0, which a logarithmic axis cannot show, is said in the
-    legend.
-    """
+    """A line for each; the legend says of a training loss of 0, which a log axis cannot show."""
     shown: list[np.ndarray | float] = []
     for label, found in optimised.items():
         mean, _, error = found.spreads[name]
@@ -217,15 +199,18 @@ def _draw_optimised(
         colour = look(labels.index(label)).colour if label in labels else GREY
         axes.axhline(mean, color=colour, linestyle=":", linewidth=1.4, zorder=1)
         if np.isfinite(error):
-            axes.axhspan(
-                mean - error, mean + error, color=colour, alpha=0.15, linewidth=0, zorder=1
-            )
+            low, high = mean - error, mean + error
+            axes.axhspan(low, high, color=colour, alpha=0.15, linewidth=0, zorder=1)
         shown.append(mean)
     if optimised:
         colour = GREY if len(optimised) > 1 or len(labels) > 1 else look(0).colour
         zero = all(found.spreads["train_loss"].mean == 0 for found in optimised.values())
         short = not all(found.all_reached for found in optimised.values())
-        text = f"standard optimisation{' (training loss 0)' if zero else ' (not all at E = 0)' if short else ''}"
+        text = "standard optimisation"
+        if zero:
+            text += " (training loss 0)"
+        elif short:
+            text += " (not all at E = 0)"
         marks["optimised"] = Line2D([], [], color=colour, linestyle=":", linewidth=1.4, label=text)
     return shown
 
@@ -239,15 +224,6 @@ def _uninformed(axes: Axes, level: float, marks: dict[str, Artist]) -> float:
 
 def _best_handle(colour: str) -> Line2D:
     label = f"best T by validation loss, {INTERVAL:.0%} interval".replace("%", " %")
-    return Line2D(
-        [],
-        [],
-        marker="*",
-        markersize=11,
-        mec="black",
-        mew=0.7,
-        mfc=colour,
-        color="black",
-        lw=1.6,
-        label=label,
-    )
+    star = Line2D([], [], marker="*", markersize=11, color="black", linewidth=1.6, label=label)
+    star.set(markerfacecolor=colour, markeredgecolor="black", markeredgewidth=0.7)
+    return star

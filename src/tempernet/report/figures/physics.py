@@ -1,6 +1,4 @@
-"""What a physicist asks of a ladder: is there a phase transition, and how far do the weights
-spread?
-"""
+"""What a physicist asks of a ladder: is there a phase transition, how far do weights spread?"""
 
 from __future__ import annotations
 
@@ -42,14 +40,8 @@ def heat_capacity_figure(results: SweepResults) -> Figure:
     fit_y(left, [0.0, *in_sight(mean, error)], log=False)
     left.set_ylim(bottom=0)
     left.set_ylabel(r"heat capacity $C = \mathrm{Var}(E) / T^2$")
-    line = left.axvline(
-        float(scale.place(temperatures[peak])),
-        color="black",
-        linestyle=":",
-        linewidth=1.1,
-        zorder=1,
-        label=_where(results, peak),
-    )
+    at, label = float(scale.place(temperatures[peak])), _where(results, peak)
+    line = left.axvline(at, color="black", linestyle=":", linewidth=1.1, zorder=1, label=label)
     legend_above(left, [line, *hollow_handles(summary.equilibrated.values)], columns=1)
     _draw_histograms(right, results, peak)
     return figure
@@ -57,8 +49,9 @@ def heat_capacity_figure(results: SweepResults) -> Figure:
 
 @print_style()
 def mean_square_figure(results: SweepResults) -> Figure:
-    """Mean square weight of each layer, in units of the prior's width, against T, with the prior's
-    own level.
+    """Mean square weight of each layer against T, in units of the prior's width.
+
+    The level of the prior itself is a line.
     """
     summary = results.summary
     scale = temperature_scale(results.temperatures)
@@ -66,31 +59,21 @@ def mean_square_figure(results: SweepResults) -> Figure:
     axes = panel.subplots()
     mean, error = summary.mean_square.values, summary.mean_square_error.values
     layers = mean.shape[1]
+    good = summary.equilibrated.values
     for layer in range(layers):
-        curve(
-            axes,
-            scale,
-            results.temperatures,
-            mean[:, layer],
-            error[:, layer],
-            look(layer),
-            summary.equilibrated.values,
-        )
+        band = mean[:, layer], error[:, layer]
+        curve(axes, scale, results.temperatures, *band, look(layer), good)
     box = results.settings.prior.kind == "box"
     level = UniformBox.mean_square if box else Gaussian.mean_square
-    prior = axes.axhline(
-        level, color="black", linestyle="--", linewidth=1.1, zorder=1, label="the prior alone"
-    )
+    label = "the prior alone"
+    prior = axes.axhline(level, color="black", linestyle="--", linewidth=1.1, zorder=1, label=label)
     scale.apply(axes)
     posterior = scale.mark_posterior(axes)
     fit_y(axes, [level, *in_sight(mean, error)])
-    axes.set_ylabel(
-        f"mean of (weight / {'half-width of the box' if box else 'standard deviation'})²"
-    )
+    width = "half-width of the box" if box else "standard deviation"
+    axes.set_ylabel(f"mean of (weight / {width})²")
     handles = [look(layer).handle(f"layer {layer + 1}") for layer in range(layers)]
-    legend_above(
-        axes, [*handles, prior, *posterior, *hollow_handles(summary.equilibrated.values)], columns=3
-    )
+    legend_above(axes, [*handles, prior, *posterior, *hollow_handles(good)], columns=3)
     return figure
 
 
@@ -104,9 +87,10 @@ def _draw_histograms(axes: Axes, results: SweepResults, peak: int) -> None:
     handles = []
     for k, (rung, values) in enumerate(samples.items()):
         counts, _ = np.histogram(values, edges)
-        label = (
-            f"{number(results.temperatures[rung])} ({results.summary.bimodality.values[rung]:.2f})"
-        )
+        bimodality = results.summary.bimodality.values[rung]
+        label = f"{number(results.temperatures[rung])} ({bimodality:.2f})"
+        if rung == peak:
+            label = f"{'peak' if inside else 'largest'}: {label}"
         filled = np.flatnonzero(counts)
         seen = slice(filled[0], filled[-1] + 1)
         outline = counts[seen] / len(values), edges[filled[0] : filled[-1] + 2]
@@ -117,7 +101,7 @@ def _draw_histograms(axes: Axes, results: SweepResults, peak: int) -> None:
                 color=style.colour,
                 linestyle=style.line,
                 linewidth=1.8 if rung == peak else 1.1,
-                label=f"{'peak' if inside else 'largest'}: {label}" if rung == peak else label,
+                label=label,
             )
         )
         if rung == peak:

@@ -1,5 +1,6 @@
-"""The sheet a figure is drawn on: heading, panels, small print, and colours that survive print and
-colour blindness.
+"""The sheet a figure is drawn on: heading, panels, small print, and looks of curves.
+
+Colours survive print and colour blindness.
 """
 
 from __future__ import annotations
@@ -17,12 +18,10 @@ from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 
-from tempernet.report import sentences
-from tempernet.results.evidence import EvidenceResults
-from tempernet.results.sweep import SweepResults
+from tempernet.report.figures.notes import Judged, note
 
 _LETTERS = 16.5
-"""Of small print, to an inch."""
+"""Letters of small print to an inch."""
 SMALL = 8
 """Points; nothing is smaller."""
 GREY = "0.35"
@@ -60,15 +59,9 @@ class Look(NamedTuple):
 
     def handle(self, label: str) -> Line2D:
         """Its entry in a legend."""
-        return Line2D(
-            [],
-            [],
-            color=self.colour,
-            linestyle=self.line,
-            marker=self.marker,
-            markersize=5,
-            label=label,
-        )
+        handle = Line2D([], [], color=self.colour, linestyle=self.line, label=label)
+        handle.set(marker=self.marker, markersize=5)
+        return handle
 
 
 LOOKS = (
@@ -89,9 +82,7 @@ TEMPERATURE_COLOURS = ListedColormap(
 
 @contextmanager
 def print_style() -> Iterator[None]:
-    """Matplotlib's settings while a figure is made or written; those of the user are left as they
-    were.
-    """
+    """Matplotlib's settings while a figure is made or written; the user's are left as they were."""
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_STYLE)
@@ -106,10 +97,16 @@ def look(index: int) -> Look:
 def sheet(
     heading: str, notes: Sequence[str], size: tuple[float, float], alarm: bool = False
 ) -> tuple[Figure, SubFigure]:
-    """A figure of `size` inches with a heading and small print, and the part of it where panels go.
+    """A figure with a heading and small print, and the part of it where panels go.
 
     Panels have a part of their own because the layout would put legends outside of them over
     heading and small print.
+
+    Args:
+        heading: what it shows.
+        notes: the small print, a paragraph each.
+        size: width and height in inches.
+        alarm: whether the small print must not be overlooked.
     """
     figure = Figure(figsize=size, layout="constrained")
     figure.get_layout_engine().set(w_pad=0.06, h_pad=0.06)  # type: ignore[union-attr, call-arg]
@@ -130,21 +127,26 @@ def sheet(
     return figure, figure.add_subfigure(figure.add_gridspec()[0])
 
 
-def sheet_of(
-    heading: str, run: SweepResults | EvidenceResults, size: tuple[float, float]
-) -> tuple[Figure, SubFigure]:
-    """A sheet whose small print names the run and its verdict."""
+def sheet_of(heading: str, run: Judged, size: tuple[float, float]) -> tuple[Figure, SubFigure]:
+    """A sheet whose small print names the run, its protocol and its verdict.
+
+    Args:
+        heading: what it shows.
+        run: whose figure it is.
+        size: width and height in inches.
+    """
     return sheet(heading, [note(run)], size, alarm=not run.verdict.good)
 
 
-def note(run: SweepResults | EvidenceResults) -> str:
-    """Network, data, protocol and verdict of a run."""
-    going = "" if run.finished else "; the run has not finished"
-    return f"{run.title}: {sentences.headline(run.verdict, run.parameter)}{going}"
-
-
 def legend_above(axes: Axes, handles: Sequence[Artist], title: str = "", columns: int = 2) -> None:
-    """A legend over the panel, where it can hide no data, with the panel's title."""
+    """A legend over the panel, where it can hide no data, with the panel's title.
+
+    Args:
+        axes: the panel.
+        handles: the legend's entries.
+        title: the panel's title; empty for none.
+        columns: of the legend.
+    """
     axes.legend(
         handles=handles,
         title=title or None,

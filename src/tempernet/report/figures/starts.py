@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tempernet.report.figures.notes import named
 from tempernet.report.figures.sheet import look, print_style, sheet
 from tempernet.results.optimise import OptimiseResults
 
@@ -13,7 +14,7 @@ from tempernet.results.optimise import OptimiseResults
 @print_style()
 def starts_figure(found: OptimiseResults) -> Figure:
     """The share of starts at E = 0 against gradients, and the test loss of those kept."""
-    notes = [f"{found.title}: {found.headline}"]
+    notes = [f"{named(found)}: {found.headline}"]
     figure, panel = sheet("Standard optimisation", notes, (8.2, 4.0))
     left, right = panel.subplots(1, 2)
     _success(left, found)

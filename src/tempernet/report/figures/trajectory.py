@@ -13,7 +13,7 @@ from tempernet.report.figures.sheet import TEMPERATURE_COLOURS, legend_above, pr
 from tempernet.results.sweep import SweepResults
 
 MOST_POINTS = 150
-"""Of a line; a longer record is drawn as means of a few rounds."""
+"""Points of a line; a longer record is drawn as means of a few rounds."""
 BEGINNINGS = {
     "apart": ("from minimised weights", "from draws of the prior"),
     "annealed": ("cooled to its temperatures", "heated to them"),
@@ -25,11 +25,10 @@ BEGINNINGS = {
 
 @print_style()
 def trajectory_figure(results: SweepResults) -> Figure:
-    """Fig. 2: energy per example of every rung against the round, coloured by temperature; copies 0
-    and 1 side by side.
+    """Fig. 2: energy per example of every rung against the round, coloured by temperature.
 
-    Rounds count from the end of burn-in. During burn-in a rung has the colour of the temperature it
-    had then.
+    Copies 0 and 1 stand side by side. Rounds count from the end of burn-in. During burn-in a rung
+    has the colour of the temperature it had then.
     """
     before = results.burn_in.sizes["burn_in_round"]
     rounds = np.concatenate([np.arange(1 - before, 1), results.series["round"].values])
@@ -43,9 +42,9 @@ def trajectory_figure(results: SweepResults) -> Figure:
     figure, panel = sheet_of("Trajectory of the energies", results, (7.2, 4.4))
     panels = panel.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     scale = temperature_scale(results.temperatures)
-    low, high = (
-        (scale.low, scale.high) if scale.low < scale.high else (scale.low / 2, scale.high * 2)
-    )
+    low, high = scale.low, scale.high
+    if low == high:
+        low, high = low / 2, high * 2
     uninformed = float(results.provenance["uninformed_loss"])
     for copy, (axes, energies) in enumerate(zip(panels, shown, strict=True)):
         lines = _lines(rounds, energies, temperatures, low, high, block)
@@ -55,9 +54,8 @@ def trajectory_figure(results: SweepResults) -> Figure:
             axes.axhline(uninformed, color="black", linestyle="--", linewidth=1.1, label=label)
         ]
         if before:
-            handles.append(
-                axes.axvspan(rounds[0] - 0.5, 0.5, color="0.88", zorder=0, label="burn-in")
-            )
+            span = axes.axvspan(rounds[0] - 0.5, 0.5, color="0.88", zorder=0, label="burn-in")
+            handles.append(span)
         axes.set_xlim(rounds[0] - 0.5, rounds[-1] + 0.5)
         axes.set_xlabel("round, from the end of burn-in")
         legend_above(axes, handles[copy :: len(shown)], _title(results, copy))
@@ -73,15 +71,18 @@ def trajectory_figure(results: SweepResults) -> Figure:
 def _title(results: SweepResults, copy: int) -> str:
     """Which copy it is, and how it began."""
     copies = results.series.sizes["copy"]
-    return (
-        ""
-        if copies == 1
-        else f"copy {copy} of {copies}, {BEGINNINGS[results.settings.start.weights][copy]}"
-    )
+    if copies == 1:
+        return ""
+    return f"copy {copy} of {copies}, {BEGINNINGS[results.settings.start.weights][copy]}"
 
 
 def energies_per_example(results: SweepResults, copy: int) -> np.ndarray:
-    """E / n of one copy, burn-in and all: (rounds, K)."""
+    """E / n of one copy, burn-in and all: (rounds, K).
+
+    Args:
+        results: a run with K rungs.
+        copy: which of its copies.
+    """
     parts = [results.burn_in.energy.values[copy], results.series.energy.values[copy]]
     return np.concatenate(parts).astype(np.float64) / int(results.provenance["data"]["n_train"])
 
@@ -94,8 +95,9 @@ def _lines(
     high: float,
     block: int,
 ) -> LineCollection:
-    """A line a rung, in pieces of one temperature each: a ladder moves during burn-in. Points are
-    means of a block.
+    """A line a rung, in pieces of one temperature each: a ladder moves during burn-in.
+
+    Points are means of a block of rounds.
     """
     pieces, colours = [], []
     # The coldest last, on top: they are the calmest.
@@ -109,9 +111,8 @@ def _lines(
             if end < len(rounds):
                 # A piece reaches the first point of the next, so that the line has no gaps.
                 following = slice(end, end + block)
-                means = np.vstack(
-                    [means, [rounds[following].mean(), energies[following, rung].mean()]]
-                )
+                first = [rounds[following].mean(), energies[following, rung].mean()]
+                means = np.vstack([means, first])
             pieces.append(means)
             colours.append(temperatures[start, rung])
     # As pixels: an SVG of a hundred lines of a thousand points is slow to show.

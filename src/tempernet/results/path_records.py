@@ -97,11 +97,11 @@ def in_sequence(
         )
 
     def by_copy(array: np.ndarray) -> np.ndarray:
-        """(rungs x rounds, copies, ...) -> (copies, rounds, rungs, ...)."""
-        split = array.reshape(num, rounds, *array.shape[1:])
+        """(rungs x rounds, copies, 1, ...) -> (copies, rounds, rungs, ...)."""
+        split = array[:, :, 0].reshape(num, rounds, array.shape[1], *array.shape[3:])
         return np.moveaxis(split, (0, 1, 2), (2, 1, 0))
 
-    rungs = bridge_path(rows["lambda"][::rounds], NO_CENTRE)
+    rungs = bridge_path(rows["lambda"][::rounds, 0], NO_CENTRE)
     phi = np.stack([by_copy(rows[term]) for term in rungs.terms], axis=-1)
     return RecordedPath(
         rungs=rungs,

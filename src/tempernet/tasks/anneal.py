@@ -29,6 +29,7 @@ from tempernet.tasks.problem import (
     make_tuning,
 )
 from tempernet.tempering.host import Progress
+from tempernet.tempering.observables import SERIES, Moment, measured, of_path
 from tempernet.tempering.starts import starting_weights
 
 
@@ -82,14 +83,14 @@ class Anneal(Task[AnnealSettings]):
         annealer, position = self.annealer, self.position
         step, _ = annealer.where(position)
         temperature = self.schedule.temperatures[step]
-        time_step = position.step_size / np.sqrt(temperature)
+        path = self.engine.path.moved(np.array([temperature]))
+        step_sizes = np.array([position.step_size])
         state, on_device = annealer.round(position)
         self.wait(state, on_device)
         record = jax.device_get(on_device)
         score = annealer.accept(position, state, record)
-        row = {name: getattr(record.info, name)[:, 0] for name in record.info._fields}
-        facts = {"temperature": temperature, "time_step": time_step}
-        self.record("rounds", {**facts, "energy": record.phi[:, 0, 0], **row})
+        moment = Moment(self.engine, state, record, path, step_sizes)
+        self.record(SERIES["round"], measured(of_path(path), moment, "round"))
         if score is not None:
             held_out = {"validation_loss": score.loss, "validation_accuracy": score.accuracy}
             self.record("scores", {"round": position.round, "temperature": temperature, **held_out})

@@ -20,6 +20,7 @@ from tempernet.tasks.problem import Problem, make_engine, make_tuning
 from tempernet.tasks.quadratic import fitted, note_quadratics, quadratics_of
 from tempernet.tempering.adaptation import Adaptation
 from tempernet.tempering.host import Progress
+from tempernet.tempering.observables import Moment, measured, of_path
 from tempernet.tempering.rounds import Record, State
 from tempernet.tempering.stuck import must_be_finite
 
@@ -73,7 +74,7 @@ class PaperBridge(Task[EvidenceSettings]):
                 self.adaptation.tune(self.engine, self.state, make_tuning(settings))
                 self.tuned = rung
             try:
-                self._one_round(rung, within)
+                self._one_round(within)
             except Stopped:
                 self.stop(f"after round {self.round}")
                 raise
@@ -88,26 +89,16 @@ class PaperBridge(Task[EvidenceSettings]):
         """Trajectories done."""
         return int(self.state.round)
 
-    def _one_round(self, rung: int, within: int) -> None:
+    def _one_round(self, within: int) -> None:
         state, on_device_ = self.engine.round(self.state, self.adaptation.rungs(self.engine))
         self.wait(state, on_device_)
         record: Record = jax.device_get(on_device_)
         must_be_finite(record, self.adaptation.path, self.round)
         self.state = state
         if within >= self.settings.run.burn_in:
-            terms = {name: record.phi[:, 0, m] for m, name in enumerate(self.engine.path.terms)}
-            fates = {
-                name: getattr(record.info, name)[:, 0]
-                for name in ("acceptance", "wall_rejections", "nonfinite")
-            }
-            row = {
-                "lambda": self.lambdas[rung],
-                **terms,
-                **fates,
-                "time_step": self.adaptation.step_sizes[0],
-                "mean_square": self.engine.mean_squares(state)[:, 0],
-            }
-            self.record(SERIES, row)
+            path, step_sizes = self.adaptation.path, self.adaptation.step_sizes
+            moment = Moment(self.engine, state, record, path, step_sizes)
+            self.record(SERIES, measured(of_path(path), moment, "round"))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The position."""

@@ -38,6 +38,9 @@ class HeldOut(NamedTuple):
     """The whole test set, scored a few times."""
 
 
+NOTHING = HeldOut()
+
+
 class Moment:
     """The end of a round: what it is known by, and what is worked out of it, each thing once."""
 
@@ -48,7 +51,7 @@ class Moment:
         record: Record,
         path: Path,
         step_sizes: np.ndarray,
-        held_out: HeldOut,
+        held_out: HeldOut = NOTHING,
     ) -> None:
         self.engine, self.state, self.record = engine, state, record
         self.path, self.step_sizes, self.held_out = path, step_sizes, held_out

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tempernet.annealing.anneal import anneal
     from tempernet.api.evidence import log_evidence
+    from tempernet.api.evidences import Evidence
     from tempernet.api.load import load
     from tempernet.api.sample import sample
     from tempernet.api.samples import Samples
@@ -46,6 +47,7 @@ __all__ = [
     "DevicesWarning",
     "Dynamics",
     "Engine",
+    "Evidence",
     "FunctionNetwork",
     "Gaussian",
     "M3star",
@@ -76,6 +78,7 @@ __all__ = [
 _NAMES_OF = {
     "annealing.anneal": "anneal",
     "api.evidence": "log_evidence",
+    "api.evidences": "Evidence",
     "api.load": "load",
     "api.sample": "sample",
     "api.samples": "Samples",

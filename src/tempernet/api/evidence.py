@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from tempernet.api.described import described, provenance_of
+from tempernet.api.evidences import Evidence
 from tempernet.api.sample import ProgressFn, Telling
 from tempernet.config import EvidenceSettings
 from tempernet.errors import ConfigError, check_count
@@ -20,7 +21,7 @@ from tempernet.optimise.minimise import Minimiser
 from tempernet.paths.bridge import bridge_path
 from tempernet.paths.path import Path
 from tempernet.paths.temperatures import temperature_path
-from tempernet.results.evidence import EvidenceResults, results_of
+from tempernet.results.evidence import results_of
 from tempernet.results.path_records import side_by_side
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.sampler import Procedure, Sampler
@@ -60,7 +61,7 @@ def log_evidence(
     reproducible: bool = False,
     progress: bool | None = None,
     progress_fn: ProgressFn | None = None,
-) -> EvidenceResults:
+) -> Evidence:
     """The log evidence of a target, as the command works it out and with its defaults.
 
     Args:
@@ -155,4 +156,5 @@ def log_evidence(
     )
     rows = host.load("rounds")
     recorded = side_by_side("this run", settings, rows, engine.path.parameter, np.asarray(known))
-    return results_of(recorded, settings, provenance_of(engine))
+    found = results_of(recorded, settings, provenance_of(engine))
+    return Evidence(**vars(found))

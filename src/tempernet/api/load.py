@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
+from tempernet.api.evidences import Evidence
 from tempernet.api.samples import Samples
-from tempernet.config import SweepSettings
+from tempernet.config import EvidenceSettings, SweepSettings
 from tempernet.data.inputs import normalised_inputs
 from tempernet.errors import ConfigError
 from tempernet.kinds import kind_of
 from tempernet.model.networks import Network, template
-from tempernet.results import sweep
+from tempernet.results import evidence, sweep
 from tempernet.results.run import Results
 from tempernet.results.sweep import SweepResults
 from tempernet.results.sweep_files import read_netcdf
@@ -21,11 +22,11 @@ from tempernet.store import RunFolder
 from tempernet.tasks.problem import load_same_data, named_network
 
 
-def load(path: str | Path, *, network: Network | None = None) -> Samples | Results:
+def load(path: str | Path, *, network: Network | None = None) -> Samples | Evidence | Results:
     """The results in a run folder, or in a file that `Samples.save` wrote.
 
-    A sweep and a saved file give `Samples`, another kind of run its results: `EvidenceResults`,
-    `AnnealResults` or `OptimiseResults` of `tempernet.results`. To predict from a saved file whose
+    A sweep and a saved file give `Samples`, an evidence gives `Evidence`, another kind of run its
+    results: `AnnealResults` or `OptimiseResults` of `tempernet.results`. To predict from a saved file whose
     network is no `MLP`, give the `network`.
 
     >>> samples = tempernet.load("runs/d500")
@@ -35,6 +36,8 @@ def load(path: str | Path, *, network: Network | None = None) -> Samples | Resul
     if path.is_file():
         return _samples(read_netcdf(path), network)
     kind = kind_of(path)
+    if kind.settings is EvidenceSettings:
+        return Evidence(**vars(evidence.load(path)))
     if kind.settings is SweepSettings:
         return _samples(sweep.load(path), network, path)
     results: Results = kind.parts.load(path)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from rich.console import Console
 
 from tempernet.diagnostics.statistics import Estimate
 from tempernet.errors import ConfigError
@@ -19,13 +17,11 @@ from tempernet.model.weights import unpacked
 from tempernet.report.figures import draw, sweep_figures
 from tempernet.report.sweep import summary_lines
 from tempernet.report.sweep_table import short_table
+from tempernet.report.terminal import as_text
 from tempernet.results.kept import kept_at
 from tempernet.results.sweep import SweepResults
 from tempernet.results.sweep_files import netcdf
 from tempernet.store import files
-
-WIDTH = 100
-"""Characters of a printed table."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,10 +116,4 @@ class Samples(SweepResults):
 
     def __repr__(self) -> str:
         """A row a temperature, at most 16, and the verdict."""
-        text = io.StringIO()
-        console = Console(file=text, width=WIDTH, force_terminal=False, no_color=True)
-        console.print(self.title, highlight=False)
-        console.print(short_table(self))
-        for line in summary_lines(self):
-            console.print(line, highlight=False, soft_wrap=True, markup=False)
-        return text.getvalue().rstrip()
+        return as_text(self.title, short_table(self), summary_lines(self))

@@ -25,7 +25,7 @@ def show(results: EvidenceResults, written: list[Path]) -> None:
     """The estimators side by side, the evidence, and whether to believe it, on standard output."""
     copies, rounds = results.recorded.samples.phi.shape[:2]
     length = f"{results.method} path, {copies} copies, {rounds} rounds"
-    show_report(results, length, _estimators(results), statements(results), written)
+    show_report(results, length, estimator_table(results), statements(results), written)
 
 
 def statements(results: EvidenceResults) -> list[str]:
@@ -79,7 +79,8 @@ def show_comparison(found: Comparison, written: list[Path]) -> None:
         )
 
 
-def _estimators(results: EvidenceResults) -> Table:
+def estimator_table(results: EvidenceResults) -> Table:
+    """All estimators of the log evidence, a row each."""
     made = _table("estimator", "log evidence", "error", "between copies", "bootstrap")
     for name, found in results.log_integrals.items():
         made.add_row(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import sys
 import time
@@ -116,6 +117,17 @@ def console_for_output() -> Console:
         if sys.stdout.isatty()
         else Console(width=PLAIN_WIDTH, force_terminal=False, no_color=True)
     )
+
+
+def as_text(title: str, numbers: Table, lines: Iterable[str], width: int = 100) -> str:
+    """A title, a table and lines as plain text: how results print in Python."""
+    text = io.StringIO()
+    console = Console(file=text, width=width, force_terminal=False, no_color=True)
+    console.print(title, highlight=False, markup=False)
+    console.print(numbers)
+    for line in lines:
+        console.print(line, highlight=False, soft_wrap=True, markup=False)
+    return text.getvalue().rstrip()
 
 
 def show_rows(rows: Iterable[tuple[str, object]]) -> None:

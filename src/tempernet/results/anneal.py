@@ -14,12 +14,12 @@ from tempernet.config import AnnealSettings
 from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.errors import StoreError
 from tempernet.optimise.pool import spread
-from tempernet.results.run import columns, csv_lines, netcdf_file, open_run, subject
+from tempernet.results.run import Brief, columns, csv_lines, netcdf_file, open_run, subject
 from tempernet.tasks.problem import make_schedule
 
 
-@dataclass(frozen=True, eq=False)
-class AnnealResults:
+@dataclass(frozen=True, eq=False, repr=False)
+class AnnealResults(Brief):
     """A cooling as read from its folder. Temperatures fall; only those that are over are here."""
 
     path: Path

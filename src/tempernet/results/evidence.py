@@ -27,13 +27,13 @@ from tempernet.evidence.estimators import HEADLINE, Disagreement, LogRatio
 from tempernet.paths.ladders import Barrier, measure_barrier
 from tempernet.paths.path import Path as RungPath
 from tempernet.results.path_records import RecordedPath, in_sequence, side_by_side
-from tempernet.results.run import open_run, subject
+from tempernet.results.run import Brief, open_run, subject
 from tempernet.store import RunFolder
 from tempernet.store.folder import QUADRATIC
 
 
-@dataclass(frozen=True, eq=False)
-class EvidenceResults:
+@dataclass(frozen=True, eq=False, repr=False)
+class EvidenceResults(Brief):
     """An evidence as read from its folder."""
 
     path: Path | None

@@ -13,14 +13,14 @@ from tempernet.config import OptimiseSettings
 from tempernet.diagnostics.statistics import Estimate
 from tempernet.errors import StoreError
 from tempernet.optimise.pool import STEPS_SHOWN, Spread, spread, success_rate
-from tempernet.results.run import csv_lines, netcdf_file, open_run, subject
+from tempernet.results.run import Brief, csv_lines, netcdf_file, open_run, subject
 
 SCORED = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "widest")
 """Of every start kept."""
 
 
-@dataclass(frozen=True, eq=False)
-class OptimiseResults:
+@dataclass(frozen=True, eq=False, repr=False)
+class OptimiseResults(Brief):
     """An optimisation as read from its folder."""
 
     path: Path

@@ -39,6 +39,13 @@ class Results(Protocol):
         """Network, data and protocol in a few words."""
 
 
+class Brief:
+    """Results that print as their title, and not as thousands of numbers."""
+
+    def __repr__(self: Results) -> str:
+        return f"<{type(self).__name__}: {self.title}>"
+
+
 class Opened(NamedTuple, Generic[S]):
     """A run folder with what every reader of it needs."""
 

@@ -21,13 +21,13 @@ from tempernet.errors import StoreError
 from tempernet.paths.ladders import Barrier, measure_barrier
 from tempernet.paths.temperatures import temperature_path
 from tempernet.results.judging import verdict_on
-from tempernet.results.run import open_run, subject
+from tempernet.results.run import Brief, open_run, subject
 from tempernet.results.series import Recorded, Rows, after, burn_in_of, series_of
 from tempernet.results.summary import ensemble_scores, nearest, summarise
 
 
-@dataclass(frozen=True, eq=False)
-class SweepResults:
+@dataclass(frozen=True, eq=False, repr=False)
+class SweepResults(Brief):
     """A sweep: what it recorded, and what that says. K is the number of temperatures.
 
     Attributes:

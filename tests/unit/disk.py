@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tempernet.kernels.base import Settings
+from tempernet.config import SweepSettings
 from tempernet.store import Checkpoints, Records, RunFolder, files
 from tempernet.store.folder import PROVENANCE
 
@@ -111,7 +111,7 @@ def newest(checkpoints: Checkpoints) -> int | None:
 
 def begun(path: Path) -> RunFolder:
     folder = RunFolder.create(path)
-    folder.write_settings(Settings())
+    folder.write_settings(SweepSettings())
     folder.write_json(PROVENANCE, {"seed": 1})
     return folder
 

@@ -114,22 +114,25 @@ def test_proposals_that_are_bad_are_rejected_and_counted(value: float, exchange:
     """Replicas run into the bad region in tuning and sampling, and none is ever recorded there."""
     found = sample(beyond(value), [0.5, 2.0, 8.0, math.inf], exchange=exchange)
     assert np.isfinite(found.energy).all() and found.energy[..., :-1].max() <= 5 * 0.25 * (1 + 1e-5)
-    assert np.isfinite(found.acceptance).all() and np.isfinite(found.swap_rate).all()
-    assert np.isfinite(found.time_steps).all() and np.isfinite(found.train_loss[0]).all()
+    assert np.isfinite(found.series.acceptance.values).all() and np.isfinite(found.swap_rate).all()
+    assert (
+        np.isfinite(found.series.time_step.values).all()
+        and np.isfinite(found.train_loss.mean).all()
+    )
     assert np.ptp(found.energy, axis=1).min() > 0
     # The prior itself, T = inf, goes wherever the energy is a number.
     at_prior = found.energy[..., -1].max()
     assert (
         at_prior == np.float32(value)
         if math.isfinite(value)
-        else found.nonfinite[..., -1].sum() > 0
+        else found.series.nonfinite.values[..., -1].sum() > 0
     )
 
 
 @pytest.mark.parametrize("slope", [math.nan, math.inf])
 def test_a_gradient_that_is_bad_rejects_as_well(slope: float) -> None:
     found = sample(steep_beyond(slope), [2.0, 8.0])
-    assert np.isfinite(found.energy).all() and found.nonfinite.sum() > 0
+    assert np.isfinite(found.energy).all() and found.series.nonfinite.values.sum() > 0
     assert found.energy.max() <= 5 * 0.25 * (1 + 1e-5)
 
 
@@ -176,7 +179,7 @@ def test_huge_energies_are_sampled_at_huge_temperatures(scale: float) -> None:
     huge = sample(
         lambda w: scale * bowl(w), [0.5 * scale, scale, 2 * scale], rounds=300, start="prior"
     )
-    assert np.isfinite(huge.energy).all() and huge.nonfinite.sum() == 0
+    assert np.isfinite(huge.energy).all() and huge.series.nonfinite.values.sum() == 0
     (mean, error), (wanted, other) = huge.train_loss, small.train_loss
     np.testing.assert_allclose(
         mean / scale, wanted, atol=6 * float(np.max(np.hypot(error / scale, other))) + 0.1

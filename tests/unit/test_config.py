@@ -243,6 +243,7 @@ def test_whole_numbers_will_do_for_fractions() -> None:
 
 
 CONTRADICTIONS = {
+    "dynamics.kernel": "horowitz",
     "ladder.kind": "adaptive",
     "dynamics.walls": "reflect",
     "dynamics.jitter": 0.1,

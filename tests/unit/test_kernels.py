@@ -197,9 +197,12 @@ def test_settings_of_kernels_are_checked(options: dict[str, Any], said: tuple[st
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"target": [1.0]}, "target must be a tempernet.Target, got list"),
-        ({"path": [1.0]}, "path must be a path such as tempernet.temperature_path gives, got list"),
-        ({"dynamics": {}}, "dynamics must be a tempernet.Dynamics, got dict"),
+        ({"target": [1.0]}, "target must be a tempernet.Target, got [1.0]"),
+        (
+            {"path": [1.0]},
+            "path must be a path such as tempernet.temperature_path gives, got [1.0]",
+        ),
+        ({"dynamics": {}}, "dynamics must be a tempernet.Dynamics, got {}"),
         ({"exchange": ["none"]}, "exchange must be one of"),
     ],
 )

@@ -214,10 +214,6 @@ def test_every_figure_names_the_protocol(images: tuple[np.ndarray, np.ndarray]) 
         assert all(f"{protocol} protocol" in words(figure) for figure in pair)
 
 
-def test_an_optimisation_has_no_figures_of_its_own() -> None:
-    assert figures.optimise_figures(make_optimised(1.7, 0.0)) == {}
-
-
 def test_an_unfinished_run_says_so() -> None:
     assert "not finished" not in " ".join(texts(figures.steps_figure(case("normal"))))
     unfinished = replace(case("normal"), finished=False)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from disk import begun, row
 
+from tempernet.config import SweepSettings
 from tempernet.errors import StoreError
-from tempernet.kernels.base import Settings
 from tempernet.store import Checkpoints, RunFolder, files
 from tempernet.store.folder import CONFIG, LOCK, LOG, PROVENANCE, STATUS, is_run
 
@@ -39,7 +39,7 @@ def test_a_file_of_another_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=rf"status\.json {message}"):
         one.read_json(STATUS)
     with pytest.raises(StoreError, match=rf"config\.toml {message}"):
-        _ = one.settings
+        one.settings(SweepSettings)
     with pytest.raises(StoreError, match=rf"manifest\.json {message}"):
         _ = one.records
     found, complaints = one.checkpoints.latest()
@@ -50,12 +50,15 @@ def test_a_run_from_before_there_were_ids_is_read_and_goes_on(tmp_path: Path) ->
     files.write_json(tmp_path / PROVENANCE, {"seed": 1})
     folder = RunFolder(tmp_path)
     assert folder.run is None
-    folder.write_settings(Settings())
+    folder.write_settings(SweepSettings())
     folder.write_json(PROVENANCE, folder.read_json(PROVENANCE))
     folder.checkpoints.save({"x": np.zeros(1)}, {"round": 1})
     found, complaints = RunFolder(tmp_path).checkpoints.latest()
     assert found is not None and complaints == [] and RunFolder(tmp_path).outdated(found) == []
-    assert RunFolder(tmp_path).settings == Settings() and RunFolder(tmp_path).run is None
+    assert (
+        RunFolder(tmp_path).settings(SweepSettings) == SweepSettings()
+        and RunFolder(tmp_path).run is None
+    )
 
 
 def test_a_vanished_folder_is_not_made_again(tmp_path: Path) -> None:
@@ -196,13 +199,13 @@ def test_a_lock_that_cannot_be_made_is_a_store_error(tmp_path: Path) -> None:
 
 def test_settings_that_were_changed_are_refused(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "run")
-    settings = Settings.model_validate({"run": {"seed": 3}})
+    settings = SweepSettings.model_validate({"run": {"seed": 3}})
     folder.write_settings(settings)
-    assert folder.settings == settings
+    assert folder.settings(SweepSettings) == settings
     path = folder.path / CONFIG
     path.write_text(path.read_text().replace("seed = 3", "seed = 4"))
     with pytest.raises(StoreError, match="was changed"):
-        _ = folder.settings
+        folder.settings(SweepSettings)
     folder.unlock()
 
 

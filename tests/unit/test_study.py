@@ -27,7 +27,7 @@ def test_every_scale_has_the_same_steps(scale: str) -> None:
     for step in steps:
         assert step.name.endswith(f"-{step.settings.protocol}")
         assert step.settings.run.seed >= 0
-        if step.settings.task == "sweep":
+        if isinstance(step.settings, SweepSettings):
             assert step.settings.run.copies >= 2, "one copy has no error"
 
 
@@ -46,7 +46,7 @@ def test_larger_scales_have_the_papers_networks_priors_and_data(scale: str) -> N
 
 def test_the_scale_of_the_paper_is_table_1() -> None:
     for step in steps_of("paper"):
-        if step.settings.task != "sweep":
+        if not isinstance(step.settings, SweepSettings):
             continue
         assert isinstance(step.settings, SweepSettings)
         ladder, dynamics = step.settings.ladder, step.settings.dynamics

@@ -10,13 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from importlib.metadata import version
-from typing import Annotated
 
-import typer
-
-from tempernet.cli import compare, look, study
-from tempernet.cli.run_commands import command_of, resume
 from tempernet.devices import configure
 from tempernet.errors import (
     ConfigError,
@@ -26,7 +20,6 @@ from tempernet.errors import (
     StoreError,
     TempernetError,
 )
-from tempernet.kinds import KINDS
 from tempernet.runs.stopping import EXIT_STOPPED
 
 EXIT_CODES: dict[type[TempernetError], int] = {
@@ -44,8 +37,10 @@ def main() -> None:
     if debug:
         sys.argv.remove("--debug")
     try:
-        # Before anything uses JAX.
+        # Before JAX is imported, which the command does.
         configure()
+        from tempernet.cli.command import make_app
+
         make_app()()
     except TempernetError as error:
         if debug:
@@ -57,50 +52,3 @@ def main() -> None:
             sys.stdout.flush()
             os._exit(code)
         sys.exit(code)
-
-
-def make_app() -> typer.Typer:
-    """The command, with a command of its own for every kind of run that there is."""
-    app = typer.Typer(
-        name="tempernet",
-        help="Bayesian neural networks at finite temperature: "
-        "replica-exchange Hamiltonian Monte Carlo.",
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-    )
-    app.callback()(_tempernet)
-    for kind in KINDS.values():
-        app.command(name=kind.name, help=kind.summary)(command_of(kind))
-    for command in (
-        compare.compare,
-        compare.predict,
-        study.reproduce,
-        resume,
-        look.init,
-        look.presets,
-        look.plan,
-        look.status,
-        look.check,
-        look.plot,
-        look.export,
-    ):
-        app.command()(command)
-    return app
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        print(f"tempernet {version('tempernet')}")
-        raise typer.Exit
-
-
-def _tempernet(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
-        ),
-    ] = False,
-) -> None:
-    """What stands before a command."""

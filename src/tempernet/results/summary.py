@@ -21,7 +21,8 @@ def summarise(
 ) -> xarray.Dataset:
     """Averages with errors for every temperature."""
     temperatures = series.temperature.values
-    n_train = int(provenance["data"]["n_train"])
+    # An energy of its own has no examples.
+    n_train = max(1, int(provenance["data"]["n_train"]))
     estimates: dict[str, Estimate] = {
         "energy": average(series.energy.values),
         "train_loss": average(series.energy.values / n_train),

@@ -9,7 +9,7 @@ what is reported is how fast they forget, in gradients:
 
 averaged over the observables of a group, var f from the sweep, errors from a jackknife over chains.
 
-    python bench/kernels.py scan --sweep runs/d500 --out runs/kernels --temperature 2.5 --seconds 35
+    python bench/kernels.py scan --sweep runs/d500 --out runs/kernels --temperature 2.5
     python bench/kernels.py table --out runs/kernels
 """
 
@@ -34,12 +34,16 @@ from tempernet.kernels.horowitz import Horowitz
 from tempernet.kernels.momentum import draw_momentum, flipped, kinetic_change, refreshed
 from tempernet.kernels.registry import KERNELS
 from tempernet.kernels.trajectory import propose
+from tempernet.tempering import tuning as rules
 from tempernet.tempering.rounds import State
 
 CHAINS = 8
 RECORD = 50
 """Gradients between records, at least."""
 INPUTS = 10
+FIRST_STEP = 0.15
+TUNING = 1000
+"""Gradients spent on the step size."""
 DELTA = 0.1
 GROUPS = ("energy", "mean square 1", "mean square 2", "mean square 3", "mean square 4")
 LEVELS = (0.1, 0.3)
@@ -67,23 +71,19 @@ def remembering(steps: int, memory: float) -> float:
 
 
 SCAN = [
-    *(Setting("hmc", steps, 0.0, 0.65) for steps in (50, 100, 150, 300)),
+    Setting("hmc", 150, 0.0, 0.65),
+    Setting("horowitz", 30, remembering(30, 100), 0.9),
+    Setting("horowitz", 30, remembering(30, 300), 0.9),
+    Setting("hmc", 50, 0.0, 0.65),
+    Setting("hmc", 300, 0.0, 0.65),
+    Setting("horowitz", 10, remembering(10, 100), 0.9),
+    Setting("horowitz", 75, remembering(75, 150), 0.8),
+    Setting("hmc", 100, 0.0, 0.65),
+    Setting("horowitz", 30, remembering(30, 300), 0.8),
+    Setting("slice", 30, remembering(30, 300), 0.8),
     Setting("hmc", 150, 0.0, 0.8),
-    *(
-        Setting("horowitz", steps, remembering(steps, memory), acceptance)
-        for steps, memory, acceptance in (
-            (10, 100, 0.9),
-            (30, 100, 0.9),
-            (10, 300, 0.95),
-            (30, 300, 0.9),
-            (30, 300, 0.8),
-            (75, 150, 0.8),
-        )
-    ),
-    *(
-        Setting("slice", steps, remembering(steps, memory), acceptance)
-        for steps, memory, acceptance in ((10, 100, 0.9), (30, 300, 0.9), (30, 300, 0.8))
-    ),
+    Setting("slice", 10, remembering(10, 100), 0.9),
+    Setting("horowitz", 10, remembering(10, 300), 0.95),
 ]
 
 
@@ -192,11 +192,10 @@ class Bench:
         self._units = compiled(jax.vmap(lambda w: hidden_units(w, inputs)))
         rows = jax.tree.leaves(sweep.weights)[0].shape[0]
         flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), sweep.weights)
-        # The second half of the sweep's rows, copies in turn.
-        picked = np.linspace(rows, 2 * rows - 1, CHAINS).astype(int)
+        picked = np.linspace(0, 2 * rows - 1, CHAINS).astype(int)
         self.starts = jax.tree.map(lambda leaf: leaf[picked], flat)
         scale = [np.float64(h) for h in (layer.weight for layer in prior.half_width)]
-        self.first_step = 0.01
+        self.step = FIRST_STEP
         energies = jax.jit(lambda w: jax.lax.map(self.target.energy, w))(flat)
         squares = np.stack(
             [
@@ -211,8 +210,8 @@ class Bench:
         for i, units in enumerate(self._units(flat)):
             self.known[f"units {i + 1}"] = np.asarray(units)
 
-    def run(self, setting: Setting, seconds: float) -> dict[str, Any]:
-        """Tune, run for so long, and give the variograms of all groups with their errors."""
+    def run(self, setting: Setting, gradients: int) -> dict[str, Any]:
+        """Find the step size, run for so many gradients, and give the variograms of all groups."""
         inner = max(1, RECORD // setting.num_steps)
         dynamics = tn.Dynamics(
             num_steps=setting.num_steps,
@@ -221,46 +220,38 @@ class Bench:
             persistence=setting.persistence,
         )
         path = tn.temperature_path([self.sweep.temperature])
-        engine = tn.Engine(
-            self.target,
-            path,
-            copies=CHAINS,
-            dynamics=dynamics,
-            devices=1,
-            tile=CHAINS,
-            seed=self.seed,
-        )
-        near = 0.04
-        tuning = tn.Tuning(
-            low=setting.acceptance - near,
-            high=setting.acceptance + near,
-            search_trajectories=max(40, 2000 // setting.num_steps),
-            check_trajectories=max(40, 2000 // setting.num_steps),
-            max_checks=3,
-        )
-        state, rungs, _ = engine.tune(
-            engine.start(self.starts), engine.rungs(self.first_step), tuning
-        )
-        self.first_step = float(rungs.step_sizes[0])
-        state, _ = jax.block_until_ready(engine.round(state, rungs))
+        options: dict[str, Any] = {"copies": CHAINS, "devices": 1, "tile": CHAINS}
+        engine = tn.Engine(self.target, path, dynamics=dynamics, seed=self.seed, **options)
+        state = engine.start(self.starts)
+        near = 0.05
+        tuning = tn.Tuning(low=setting.acceptance - near, high=setting.acceptance + near)
+        search = rules.start_search(np.array([self.step]), engine.largest_step, near=True)
+        each = inner * setting.num_steps
+        for _ in range(max(5, TUNING // each)):
+            state, record = engine.round(state, engine.rungs(np.exp(search.log_step)))
+            acceptance = np.asarray(record.info.acceptance, np.float64).mean(axis=0)
+            search = rules.search_step(search, acceptance, tuning, engine.largest_step)
+        self.step = float(rules.found(search, engine.largest_step)[0])
+        rungs = engine.rungs(self.step)
         began = time.perf_counter()
         series: dict[str, list[np.ndarray]] = {name: [] for name in self.known}
-        acceptance = []
-        while (spent := time.perf_counter() - began) < seconds:
+        accepted = []
+        for _ in range(-(-gradients // each)):
             state, record = engine.round(state, rungs)
-            acceptance.append(float(np.mean(record.info.acceptance)))
+            accepted.append(float(np.mean(record.info.acceptance)))
             self._note(engine, state, series)
-        gradients = inner * setting.num_steps
+        seconds = time.perf_counter() - began
         found = {name: np.stack(rows, axis=1) for name, rows in series.items()}
         return {
             **asdict(setting),
             "name": setting.name,
             "temperature": self.sweep.temperature,
-            "step_size": self.first_step,
-            "measured_acceptance": float(np.mean(acceptance)),
-            "gradients_a_record": gradients,
-            "records": len(acceptance),
-            "seconds_a_gradient": spent / (len(acceptance) * gradients * CHAINS),
+            "step_size": self.step,
+            "measured_acceptance": float(np.mean(accepted)),
+            "gradients_a_record": each,
+            "records": len(accepted),
+            "seconds_a_gradient": seconds / (len(accepted) * each * CHAINS),
+            "series": {name: found[name].tolist() for name in ("energy", "squares")},
             "groups": self._variograms(found),
         }
 
@@ -274,13 +265,11 @@ class Bench:
         """1 - rho of each group at all lags in records: (chains, lags)."""
         groups = {}
         for name, values in series.items():
-            axis = tuple(range(1, values.ndim - 1))
             if name == "squares":
                 for layer in range(values.shape[-1]):
                     known = self.known[name][:, layer].var()
                     groups[f"mean square {layer + 1}"] = variogram(values[..., layer], known)
                 continue
-            del axis
             known = float(np.mean(self.known[name].var(axis=0)))
             groups[name] = variogram(values, known)
         return {name: found.tolist() for name, found in groups.items()}
@@ -334,7 +323,7 @@ def table(out: Path, windows: tuple[int, ...] = (1500, 4500)) -> None:
             for window in windows:
                 time_, error = with_error(
                     np.array(curves),
-                    lambda curve, w=window: slope_time(curve, run["gradients_a_record"], w),
+                    lambda curve, w=window, g=run["gradients_a_record"]: slope_time(curve, g, w),
                 )
                 times.append(f"{time_:9.0f} +- {error:7.0f}")
             print(f"    {name:15s} {'  '.join(times)}")
@@ -347,17 +336,18 @@ def main() -> None:
     parser.add_argument("--sweep", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--temperature", type=float, default=2.5)
-    parser.add_argument("--seconds", type=float, default=35.0)
+    parser.add_argument("--gradients", type=int, default=5000)
     parser.add_argument("--only", default="", help="numbers of the settings, separated by commas")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     if arguments.what == "table":
-        return table(arguments.out)
+        table(arguments.out)
+        return
     arguments.out.mkdir(parents=True, exist_ok=True)
     bench = Bench(read_sweep(arguments.sweep, arguments.temperature), 500, arguments.seed)
     chosen = [int(i) for i in arguments.only.split(",")] if arguments.only else range(len(SCAN))
     for i in chosen:
-        run = bench.run(SCAN[i], arguments.seconds)
+        run = bench.run(SCAN[i], arguments.gradients)
         file = arguments.out / f"T{run['temperature']:.2f}-{i:02d}-{arguments.seed}.json"
         file.write_text(json.dumps(run))
         print(

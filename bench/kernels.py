@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,8 +45,10 @@ FIRST_STEP = 0.15
 TUNING = 1000
 """Gradients spent on the step size."""
 DELTA = 0.1
-GROUPS = ("energy", "mean square 1", "mean square 2", "mean square 3", "mean square 4")
-LEVELS = (0.1, 0.3)
+WINDOW = 1500
+"""Lag in gradients at which relaxation times are taken."""
+HEADLINE = ("units 2", "units 3")
+"""The slowest groups, by which settings are compared."""
 
 
 @dataclass(frozen=True)
@@ -285,48 +287,86 @@ def variogram(series: np.ndarray, variance: float) -> np.ndarray:
     return found / (2 * variance)
 
 
-def reach(curve: np.ndarray, level: float, gradients: int) -> float:
-    """Gradients after which the curve (lags,) first exceeds a level; NaN if it does not."""
-    above = np.flatnonzero(curve >= level)
-    if not len(above):
-        return float("nan")
-    lag = int(above[0])
-    before, after = curve[lag - 1], curve[lag]
-    return float(gradients * (lag - 1 + (level - before) / (after - before)))
-
-
-def with_error(curves: np.ndarray, fn: Any) -> tuple[float, float]:
-    """A function of the mean curve, and its jackknife error over chains."""
-    chains = len(curves)
-    values = np.array([fn(np.delete(curves, i, axis=0).mean(axis=0)) for i in range(chains)])
-    error = np.sqrt((chains - 1) * values.var())
-    return float(fn(curves.mean(axis=0))), float(error)
-
-
-def slope_time(curve: np.ndarray, gradients: int, window: int) -> float:
-    """Gradients to forget: g / -log rho(g) at the lag g nearest to a window in gradients."""
+def relaxation(curve: np.ndarray, gradients: int, window: int) -> float:
+    """g / -log rho(g) at the lag g nearest to a window in gradients, from 1 - rho (lags,)."""
     lag = max(1, min(len(curve) - 1, round(window / gradients)))
-    return float(lag * gradients / -np.log(max(1e-3, 1 - curve[lag])))
+    return float(lag * gradients / -np.log(max(1e-2, 1 - curve[lag])))
 
 
-def table(out: Path, windows: tuple[int, ...] = (1500, 4500)) -> None:
-    """Relaxation times of all runs in a folder, at lags of so many gradients."""
+def jackknife(fn: Callable[[np.ndarray], float]) -> tuple[float, float]:
+    """A function of chosen chains, with its error: all chains, and all but one of them."""
+    every = np.arange(CHAINS)
+    values = np.array([fn(np.delete(every, i)) for i in every])
+    return fn(every), float(np.sqrt((CHAINS - 1) * values.var()))
+
+
+class Run(NamedTuple):
+    """What is known of a setting at a temperature."""
+
+    about: dict[str, Any]
+    curves: dict[str, np.ndarray]
+    """1 - rho of each group, (chains, lags)."""
+
+    def time(self, name: str, chains: np.ndarray) -> float:
+        """The relaxation time of a group in gradients."""
+        curve = self.curves[name][chains].mean(axis=0)
+        return relaxation(curve, self.about["gradients_a_record"], WINDOW)
+
+
+def read_runs(out: Path) -> dict[float, list[Run]]:
+    """The runs of a folder by temperature; variances are of all runs at a temperature together."""
+    by_temperature: dict[float, list[dict[str, Any]]] = {}
     for file in sorted(out.glob("*.json")):
-        run = json.loads(file.read_text())
-        head = f"T={run['temperature']:.3g} {run['name']}"
-        print(
-            f"{head}: eps {run['step_size']:.4f} acceptance {run['measured_acceptance']:.2f} "
-            f"{run['seconds_a_gradient'] * 1e3:.3f} ms a gradient"
-        )
-        for name, curves in run["groups"].items():
-            times = []
-            for window in windows:
-                time_, error = with_error(
-                    np.array(curves),
-                    lambda curve, w=window, g=run["gradients_a_record"]: slope_time(curve, g, w),
-                )
-                times.append(f"{time_:9.0f} +- {error:7.0f}")
-            print(f"    {name:15s} {'  '.join(times)}")
+        about = json.loads(file.read_text())
+        by_temperature.setdefault(about["temperature"], []).append(about)
+    return {t: _with_common_variance(runs) for t, runs in sorted(by_temperature.items())}
+
+
+def _with_common_variance(runs: list[dict[str, Any]]) -> list[Run]:
+    def series(about: dict[str, Any]) -> dict[str, np.ndarray]:
+        found = {"energy": np.array(about["series"]["energy"])[..., 0]}
+        squares = np.array(about["series"]["squares"])
+        return found | {f"mean square {i + 1}": squares[..., i] for i in range(squares.shape[-1])}
+
+    rows = [series(about) for about in runs]
+    spread = {
+        name: float(np.concatenate([r[name] for r in rows], axis=1).var()) for name in rows[0]
+    }
+    found = []
+    for about, row in zip(runs, rows, strict=True):
+        curves = {name: variogram(values, spread[name]) for name, values in row.items()}
+        units = {n: np.array(c) for n, c in about["groups"].items() if n.startswith("units")}
+        found.append(Run(about, curves | units))
+    return found
+
+
+def table(out: Path) -> None:
+    """Relaxation times of all runs in a folder, and how much faster than the first each is.
+
+    All settings start from the same states, so the errors of ratios are of pairs of chains.
+    """
+    for temperature, runs in read_runs(out).items():
+        names = list(runs[0].curves)
+        print(f"\nT = {temperature:.2f}, gradients to forget at a lag of {WINDOW}\n")
+        print("| setting | eps | acceptance | " + " | ".join(names) + " | faster |")
+        print("|---" * (4 + len(names)) + "|")
+        first = runs[0]
+        for run in runs:
+            cells = []
+            for name in names:
+                value, error = jackknife(lambda chains, r=run, n=name: r.time(n, chains))
+                cells.append(f"{value:.0f}({error:.0f})")
+
+            def faster(chains: np.ndarray, run: Run = run, first: Run = first) -> float:
+                ratios = [first.time(n, chains) / run.time(n, chains) for n in HEADLINE]
+                return float(np.exp(np.mean(np.log(ratios))))
+
+            value, error = jackknife(faster)
+            about = run.about
+            head = (
+                f"| {about['name']} | {about['step_size']:.3f} | {about['measured_acceptance']:.2f}"
+            )
+            print(f"{head} | {' | '.join(cells)} | {value:.2f}({error:.2f}) |")
 
 
 def main() -> None:

@@ -225,11 +225,11 @@ class Bench:
         options: dict[str, Any] = {"copies": CHAINS, "devices": 1, "tile": CHAINS}
         engine = tn.Engine(self.target, path, dynamics=dynamics, seed=self.seed, **options)
         state = engine.start(self.starts)
-        near = 0.05
+        near = min(0.05, 0.9 * (1 - setting.acceptance))
         tuning = tn.Tuning(low=setting.acceptance - near, high=setting.acceptance + near)
         search = rules.start_search(np.array([self.step]), engine.largest_step, near=True)
         each = inner * setting.num_steps
-        for _ in range(max(5, TUNING // each)):
+        for _ in range(max(10, TUNING // each)):
             state, record = engine.round(state, engine.rungs(np.exp(search.log_step)))
             acceptance = np.asarray(record.info.acceptance, np.float64).mean(axis=0)
             search = rules.search_step(search, acceptance, tuning, engine.largest_step)

@@ -9,6 +9,7 @@ import pytest
 
 import tempernet as tn
 from tempernet.kernels.base import Point
+from tempernet.kernels.hmc import HMCState
 from tempernet.paths.path import temperature_path
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.population import (
@@ -22,6 +23,7 @@ from tempernet.tempering.population import (
     weights_at,
 )
 from tempernet.tempering.rounds import State
+from tempernet.tempering.sampling import starting_weights
 
 
 @pytest.mark.parametrize("uniform", [0.0, 0.3, 0.999999])
@@ -61,7 +63,7 @@ def made_up(betas: list[float], spread: list[float]) -> Population:
     stages = len(betas)
     kept = 100.0 * np.arange(stages)[:, None, None] + 10 * np.arange(3)[:, None] + np.arange(KEPT)
     state = State(
-        Point({"w": -jnp.arange(20.0)}, jnp.zeros(20), {"w": jnp.zeros(20)}),
+        HMCState(Point({"w": -jnp.arange(20.0)}, jnp.zeros(20), {"w": jnp.zeros(20)})),
         jnp.zeros((3, 6)),
         jnp.int32(17),
     )
@@ -125,7 +127,7 @@ def test_a_population_arrives_at_the_coldest_rung(temperatures: list[float]) -> 
         assert population.beta > before.beta
     assert population.beta == 10 and len(population.betas) == len(population.kept[0])
     assert population.kept[0].shape[1:] == (2, KEPT, 3)
-    weights = tn.sampling.starting_weights(engine, "annealed")
+    weights = starting_weights(engine, "annealed")
     assert weights["w"].shape == (6, 3) and np.abs(weights["w"]).max() <= 1
 
 

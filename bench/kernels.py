@@ -41,7 +41,6 @@ CHAINS = 8
 RECORD = 50
 """Gradients between records, at least."""
 INPUTS = 10
-FIRST_STEP = 0.15
 TUNING = 1000
 """Gradients spent on the step size."""
 DELTA = 0.1
@@ -184,7 +183,7 @@ def hidden_units(weights: Any, inputs: jax.Array) -> list[jax.Array]:
 class Bench:
     """Chains at one temperature of a sweep."""
 
-    def __init__(self, sweep: Sweep, size: int, seed: int) -> None:
+    def __init__(self, sweep: Sweep, size: int, seed: int, step: float) -> None:
         data = tn.mnist16().split(size)
         prior = tn.UniformBox.for_network(tn.M3, 50.0)
         self.target = tn.Target.classifier(tn.M3, data.train, prior)
@@ -197,7 +196,7 @@ class Bench:
         picked = np.linspace(0, 2 * rows - 1, CHAINS).astype(int)
         self.starts = jax.tree.map(lambda leaf: leaf[picked], flat)
         scale = [np.float64(h) for h in (layer.weight for layer in prior.half_width)]
-        self.step = FIRST_STEP
+        self.step = step
         energies = jax.jit(lambda w: jax.lax.map(self.target.energy, w))(flat)
         squares = np.stack(
             [
@@ -379,12 +378,14 @@ def main() -> None:
     parser.add_argument("--gradients", type=int, default=5000)
     parser.add_argument("--only", default="", help="numbers of the settings, separated by commas")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--step", type=float, default=0.15, help="where the step sizes begin")
     arguments = parser.parse_args()
     if arguments.what == "table":
         table(arguments.out)
         return
     arguments.out.mkdir(parents=True, exist_ok=True)
-    bench = Bench(read_sweep(arguments.sweep, arguments.temperature), 500, arguments.seed)
+    sweep = read_sweep(arguments.sweep, arguments.temperature)
+    bench = Bench(sweep, 500, arguments.seed, arguments.step)
     chosen = [int(i) for i in arguments.only.split(",")] if arguments.only else range(len(SCAN))
     for i in chosen:
         run = bench.run(SCAN[i], arguments.gradients)

@@ -9,7 +9,7 @@ what is reported is how fast they forget, in gradients:
 
 averaged over the observables of a group, var f from the sweep, errors from a jackknife over chains.
 
-    python bench/kernels.py scan --sweep runs/d500 --out runs/kernels --temperature 2.5 --seconds 35
+    python bench/kernels.py scan --sweep runs/d500 --out runs/kernels --temperature 2.5
     python bench/kernels.py table --out runs/kernels
 """
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,15 +34,20 @@ from tempernet.kernels.horowitz import Horowitz
 from tempernet.kernels.momentum import draw_momentum, flipped, kinetic_change, refreshed
 from tempernet.kernels.registry import KERNELS
 from tempernet.kernels.trajectory import propose
+from tempernet.tempering import tuning as rules
 from tempernet.tempering.rounds import State
 
 CHAINS = 8
 RECORD = 50
 """Gradients between records, at least."""
 INPUTS = 10
+TUNING = 1000
+"""Gradients spent on the step size."""
 DELTA = 0.1
-GROUPS = ("energy", "mean square 1", "mean square 2", "mean square 3", "mean square 4")
-LEVELS = (0.1, 0.3)
+WINDOW = 1500
+"""Lag in gradients at which relaxation times are taken."""
+HEADLINE = ("units 2", "units 3")
+"""The slowest groups, by which settings are compared."""
 
 
 @dataclass(frozen=True)
@@ -67,23 +72,19 @@ def remembering(steps: int, memory: float) -> float:
 
 
 SCAN = [
-    *(Setting("hmc", steps, 0.0, 0.65) for steps in (50, 100, 150, 300)),
+    Setting("hmc", 150, 0.0, 0.65),
+    Setting("horowitz", 30, remembering(30, 100), 0.9),
+    Setting("horowitz", 30, remembering(30, 300), 0.9),
+    Setting("hmc", 50, 0.0, 0.65),
+    Setting("hmc", 300, 0.0, 0.65),
+    Setting("horowitz", 10, remembering(10, 100), 0.9),
+    Setting("horowitz", 75, remembering(75, 150), 0.8),
+    Setting("hmc", 100, 0.0, 0.65),
+    Setting("horowitz", 30, remembering(30, 300), 0.8),
+    Setting("slice", 30, remembering(30, 300), 0.8),
     Setting("hmc", 150, 0.0, 0.8),
-    *(
-        Setting("horowitz", steps, remembering(steps, memory), acceptance)
-        for steps, memory, acceptance in (
-            (10, 100, 0.9),
-            (30, 100, 0.9),
-            (10, 300, 0.95),
-            (30, 300, 0.9),
-            (30, 300, 0.8),
-            (75, 150, 0.8),
-        )
-    ),
-    *(
-        Setting("slice", steps, remembering(steps, memory), acceptance)
-        for steps, memory, acceptance in ((10, 100, 0.9), (30, 300, 0.9), (30, 300, 0.8))
-    ),
+    Setting("slice", 10, remembering(10, 100), 0.9),
+    Setting("horowitz", 10, remembering(10, 300), 0.95),
 ]
 
 
@@ -182,7 +183,7 @@ def hidden_units(weights: Any, inputs: jax.Array) -> list[jax.Array]:
 class Bench:
     """Chains at one temperature of a sweep."""
 
-    def __init__(self, sweep: Sweep, size: int, seed: int) -> None:
+    def __init__(self, sweep: Sweep, size: int, seed: int, step: float) -> None:
         data = tn.mnist16().split(size)
         prior = tn.UniformBox.for_network(tn.M3, 50.0)
         self.target = tn.Target.classifier(tn.M3, data.train, prior)
@@ -192,11 +193,10 @@ class Bench:
         self._units = compiled(jax.vmap(lambda w: hidden_units(w, inputs)))
         rows = jax.tree.leaves(sweep.weights)[0].shape[0]
         flat = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), sweep.weights)
-        # The second half of the sweep's rows, copies in turn.
-        picked = np.linspace(rows, 2 * rows - 1, CHAINS).astype(int)
+        picked = np.linspace(0, 2 * rows - 1, CHAINS).astype(int)
         self.starts = jax.tree.map(lambda leaf: leaf[picked], flat)
         scale = [np.float64(h) for h in (layer.weight for layer in prior.half_width)]
-        self.first_step = 0.01
+        self.step = step
         energies = jax.jit(lambda w: jax.lax.map(self.target.energy, w))(flat)
         squares = np.stack(
             [
@@ -211,8 +211,8 @@ class Bench:
         for i, units in enumerate(self._units(flat)):
             self.known[f"units {i + 1}"] = np.asarray(units)
 
-    def run(self, setting: Setting, seconds: float) -> dict[str, Any]:
-        """Tune, run for so long, and give the variograms of all groups with their errors."""
+    def run(self, setting: Setting, gradients: int) -> dict[str, Any]:
+        """Find the step size, run for so many gradients, and give the variograms of all groups."""
         inner = max(1, RECORD // setting.num_steps)
         dynamics = tn.Dynamics(
             num_steps=setting.num_steps,
@@ -221,46 +221,38 @@ class Bench:
             persistence=setting.persistence,
         )
         path = tn.temperature_path([self.sweep.temperature])
-        engine = tn.Engine(
-            self.target,
-            path,
-            copies=CHAINS,
-            dynamics=dynamics,
-            devices=1,
-            tile=CHAINS,
-            seed=self.seed,
-        )
-        near = 0.04
-        tuning = tn.Tuning(
-            low=setting.acceptance - near,
-            high=setting.acceptance + near,
-            search_trajectories=max(40, 2000 // setting.num_steps),
-            check_trajectories=max(40, 2000 // setting.num_steps),
-            max_checks=3,
-        )
-        state, rungs, _ = engine.tune(
-            engine.start(self.starts), engine.rungs(self.first_step), tuning
-        )
-        self.first_step = float(rungs.step_sizes[0])
-        state, _ = jax.block_until_ready(engine.round(state, rungs))
+        options: dict[str, Any] = {"copies": CHAINS, "devices": 1, "tile": CHAINS}
+        engine = tn.Engine(self.target, path, dynamics=dynamics, seed=self.seed, **options)
+        state = engine.start(self.starts)
+        near = min(0.05, 0.9 * (1 - setting.acceptance))
+        tuning = tn.Tuning(low=setting.acceptance - near, high=setting.acceptance + near)
+        search = rules.start_search(np.array([self.step]), engine.largest_step, near=True)
+        each = inner * setting.num_steps
+        for _ in range(max(10, TUNING // each)):
+            state, record = engine.round(state, engine.rungs(np.exp(search.log_step)))
+            acceptance = np.asarray(record.info.acceptance, np.float64).mean(axis=0)
+            search = rules.search_step(search, acceptance, tuning, engine.largest_step)
+        self.step = float(rules.found(search, engine.largest_step)[0])
+        rungs = engine.rungs(self.step)
         began = time.perf_counter()
         series: dict[str, list[np.ndarray]] = {name: [] for name in self.known}
-        acceptance = []
-        while (spent := time.perf_counter() - began) < seconds:
+        accepted = []
+        for _ in range(-(-gradients // each)):
             state, record = engine.round(state, rungs)
-            acceptance.append(float(np.mean(record.info.acceptance)))
+            accepted.append(float(np.mean(record.info.acceptance)))
             self._note(engine, state, series)
-        gradients = inner * setting.num_steps
+        seconds = time.perf_counter() - began
         found = {name: np.stack(rows, axis=1) for name, rows in series.items()}
         return {
             **asdict(setting),
             "name": setting.name,
             "temperature": self.sweep.temperature,
-            "step_size": self.first_step,
-            "measured_acceptance": float(np.mean(acceptance)),
-            "gradients_a_record": gradients,
-            "records": len(acceptance),
-            "seconds_a_gradient": spent / (len(acceptance) * gradients * CHAINS),
+            "step_size": self.step,
+            "measured_acceptance": float(np.mean(accepted)),
+            "gradients_a_record": each,
+            "records": len(accepted),
+            "seconds_a_gradient": seconds / (len(accepted) * each * CHAINS),
+            "series": {name: found[name].tolist() for name in ("energy", "squares")},
             "groups": self._variograms(found),
         }
 
@@ -274,13 +266,11 @@ class Bench:
         """1 - rho of each group at all lags in records: (chains, lags)."""
         groups = {}
         for name, values in series.items():
-            axis = tuple(range(1, values.ndim - 1))
             if name == "squares":
                 for layer in range(values.shape[-1]):
                     known = self.known[name][:, layer].var()
                     groups[f"mean square {layer + 1}"] = variogram(values[..., layer], known)
                 continue
-            del axis
             known = float(np.mean(self.known[name].var(axis=0)))
             groups[name] = variogram(values, known)
         return {name: found.tolist() for name, found in groups.items()}
@@ -296,48 +286,86 @@ def variogram(series: np.ndarray, variance: float) -> np.ndarray:
     return found / (2 * variance)
 
 
-def reach(curve: np.ndarray, level: float, gradients: int) -> float:
-    """Gradients after which the curve (lags,) first exceeds a level; NaN if it does not."""
-    above = np.flatnonzero(curve >= level)
-    if not len(above):
-        return float("nan")
-    lag = int(above[0])
-    before, after = curve[lag - 1], curve[lag]
-    return float(gradients * (lag - 1 + (level - before) / (after - before)))
-
-
-def with_error(curves: np.ndarray, fn: Any) -> tuple[float, float]:
-    """A function of the mean curve, and its jackknife error over chains."""
-    chains = len(curves)
-    values = np.array([fn(np.delete(curves, i, axis=0).mean(axis=0)) for i in range(chains)])
-    error = np.sqrt((chains - 1) * values.var())
-    return float(fn(curves.mean(axis=0))), float(error)
-
-
-def slope_time(curve: np.ndarray, gradients: int, window: int) -> float:
-    """Gradients to forget: g / -log rho(g) at the lag g nearest to a window in gradients."""
+def relaxation(curve: np.ndarray, gradients: int, window: int) -> float:
+    """g / -log rho(g) at the lag g nearest to a window in gradients, from 1 - rho (lags,)."""
     lag = max(1, min(len(curve) - 1, round(window / gradients)))
-    return float(lag * gradients / -np.log(max(1e-3, 1 - curve[lag])))
+    return float(lag * gradients / -np.log(max(1e-2, 1 - curve[lag])))
 
 
-def table(out: Path, windows: tuple[int, ...] = (1500, 4500)) -> None:
-    """Relaxation times of all runs in a folder, at lags of so many gradients."""
+def jackknife(fn: Callable[[np.ndarray], float]) -> tuple[float, float]:
+    """A function of chosen chains, with its error: all chains, and all but one of them."""
+    every = np.arange(CHAINS)
+    values = np.array([fn(np.delete(every, i)) for i in every])
+    return fn(every), float(np.sqrt((CHAINS - 1) * values.var()))
+
+
+class Run(NamedTuple):
+    """What is known of a setting at a temperature."""
+
+    about: dict[str, Any]
+    curves: dict[str, np.ndarray]
+    """1 - rho of each group, (chains, lags)."""
+
+    def time(self, name: str, chains: np.ndarray) -> float:
+        """The relaxation time of a group in gradients."""
+        curve = self.curves[name][chains].mean(axis=0)
+        return relaxation(curve, self.about["gradients_a_record"], WINDOW)
+
+
+def read_runs(out: Path) -> dict[float, list[Run]]:
+    """The runs of a folder by temperature; variances are of all runs at a temperature together."""
+    by_temperature: dict[float, list[dict[str, Any]]] = {}
     for file in sorted(out.glob("*.json")):
-        run = json.loads(file.read_text())
-        head = f"T={run['temperature']:.3g} {run['name']}"
-        print(
-            f"{head}: eps {run['step_size']:.4f} acceptance {run['measured_acceptance']:.2f} "
-            f"{run['seconds_a_gradient'] * 1e3:.3f} ms a gradient"
-        )
-        for name, curves in run["groups"].items():
-            times = []
-            for window in windows:
-                time_, error = with_error(
-                    np.array(curves),
-                    lambda curve, w=window: slope_time(curve, run["gradients_a_record"], w),
-                )
-                times.append(f"{time_:9.0f} +- {error:7.0f}")
-            print(f"    {name:15s} {'  '.join(times)}")
+        about = json.loads(file.read_text())
+        by_temperature.setdefault(about["temperature"], []).append(about)
+    return {t: _with_common_variance(runs) for t, runs in sorted(by_temperature.items())}
+
+
+def _with_common_variance(runs: list[dict[str, Any]]) -> list[Run]:
+    def series(about: dict[str, Any]) -> dict[str, np.ndarray]:
+        found = {"energy": np.array(about["series"]["energy"])[..., 0]}
+        squares = np.array(about["series"]["squares"])
+        return found | {f"mean square {i + 1}": squares[..., i] for i in range(squares.shape[-1])}
+
+    rows = [series(about) for about in runs]
+    spread = {
+        name: float(np.concatenate([r[name] for r in rows], axis=1).var()) for name in rows[0]
+    }
+    found = []
+    for about, row in zip(runs, rows, strict=True):
+        curves = {name: variogram(values, spread[name]) for name, values in row.items()}
+        units = {n: np.array(c) for n, c in about["groups"].items() if n.startswith("units")}
+        found.append(Run(about, curves | units))
+    return found
+
+
+def table(out: Path) -> None:
+    """Relaxation times of all runs in a folder, and how much faster than the first each is.
+
+    All settings start from the same states, so the errors of ratios are of pairs of chains.
+    """
+    for temperature, runs in read_runs(out).items():
+        names = list(runs[0].curves)
+        print(f"\nT = {temperature:.2f}, gradients to forget at a lag of {WINDOW}\n")
+        print("| setting | eps | acceptance | " + " | ".join(names) + " | faster |")
+        print("|---" * (4 + len(names)) + "|")
+        first = runs[0]
+        for run in runs:
+            cells = []
+            for name in names:
+                value, error = jackknife(lambda chains, r=run, n=name: r.time(n, chains))
+                cells.append(f"{value:.0f}({error:.0f})")
+
+            def faster(chains: np.ndarray, run: Run = run, first: Run = first) -> float:
+                ratios = [first.time(n, chains) / run.time(n, chains) for n in HEADLINE]
+                return float(np.exp(np.mean(np.log(ratios))))
+
+            value, error = jackknife(faster)
+            about = run.about
+            head = (
+                f"| {about['name']} | {about['step_size']:.3f} | {about['measured_acceptance']:.2f}"
+            )
+            print(f"{head} | {' | '.join(cells)} | {value:.2f}({error:.2f}) |")
 
 
 def main() -> None:
@@ -347,17 +375,20 @@ def main() -> None:
     parser.add_argument("--sweep", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--temperature", type=float, default=2.5)
-    parser.add_argument("--seconds", type=float, default=35.0)
+    parser.add_argument("--gradients", type=int, default=5000)
     parser.add_argument("--only", default="", help="numbers of the settings, separated by commas")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--step", type=float, default=0.15, help="where the step sizes begin")
     arguments = parser.parse_args()
     if arguments.what == "table":
-        return table(arguments.out)
+        table(arguments.out)
+        return
     arguments.out.mkdir(parents=True, exist_ok=True)
-    bench = Bench(read_sweep(arguments.sweep, arguments.temperature), 500, arguments.seed)
+    sweep = read_sweep(arguments.sweep, arguments.temperature)
+    bench = Bench(sweep, 500, arguments.seed, arguments.step)
     chosen = [int(i) for i in arguments.only.split(",")] if arguments.only else range(len(SCAN))
     for i in chosen:
-        run = bench.run(SCAN[i], arguments.seconds)
+        run = bench.run(SCAN[i], arguments.gradients)
         file = arguments.out / f"T{run['temperature']:.2f}-{i:02d}-{arguments.seed}.json"
         file.write_text(json.dumps(run))
         print(

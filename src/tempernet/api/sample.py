@@ -150,9 +150,14 @@ def sample(
     )
     scores = sampler.scores
     ensemble = scores.ensemble / scores.count if scores is not None and scores.count else None
-    series = (host.load(name) for name in ("rounds", "scores", "full", "weights"))
     results = results_of(
-        Recorded(*series, ensemble=ensemble),
+        Recorded(
+            rounds=host.load("rounds"),
+            scores=host.load("scores"),
+            full=host.load("full"),
+            weights=host.load("weights"),
+            ensemble=ensemble,
+        ),
         settings,
         provenance_of(
             engine,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +13,7 @@ from tempernet.model.weights import packed, unpacked
 from tempernet.optimise.minimise import Minimiser
 from tempernet.paths.bridge import Centre
 from tempernet.tempering.engine import Engine
-from tempernet.tempering.host import Host, Progress
+from tempernet.tempering.host import Facts, Host, Progress
 from tempernet.tempering.rounds import State
 from tempernet.tempering.sampler import Procedure, Sampler
 from tempernet.tempering.starts import every_second
@@ -100,7 +99,7 @@ class QuadraticFit:
         found = self.sampler.arrays() | {"energy": self.energy}
         return found | packed("centre", self.centre) | packed("squares", self.squares)
 
-    def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:
         """Go back to a checkpoint."""
         self.sampler.restore(arrays, meta)
         like = self.engine.target.prior.like
@@ -110,7 +109,7 @@ class QuadraticFit:
 
     def _add_squares(self, state: State) -> None:
         def add(squares: np.ndarray, weights: np.ndarray, centre: np.ndarray) -> np.ndarray:
-            return squares + np.square(weights - centre)
+            return np.asarray(squares + np.square(weights - centre))
 
         weights = self.engine.weights(state)
         self.squares = jax.tree.map(add, self.squares, weights, self.centre)
@@ -124,7 +123,7 @@ class FitHost(Host):
         self.host = host
         self.fit: QuadraticFit
 
-    def wait(self, *results: Any) -> None:
+    def wait(self, *results: object) -> None:
         """As the other host waits."""
         self.host.wait(*results)
 
@@ -147,4 +146,5 @@ def stiffness(mean_square: np.ndarray) -> np.ndarray:
 
 def on_device(centre: Centre) -> Centre:
     """The centre as arrays that a jitted function may hold."""
-    return jax.tree.map(jnp.asarray, centre)
+    placed: Centre = jax.tree.map(jnp.asarray, centre)
+    return placed

@@ -75,7 +75,7 @@ def _nothing_to_refuse(settings: RunSettings, problem: Problem) -> None:
 class Parts(Generic[S, R]):
     """How a run is carried out, and what is made of it."""
 
-    task: Callable[[S, Problem, RunFolder, Watch], Task]
+    task: Callable[[S, Problem, RunFolder, Watch], Task[S]]
     load: Callable[[Path], R]
     """The results of a run folder."""
     headline: Callable[[R], str]

@@ -27,8 +27,9 @@ from tempernet.evidence.estimators import HEADLINE, Disagreement, LogRatio
 from tempernet.paths.ladders import Barrier, measure_barrier
 from tempernet.paths.path import Path as RungPath
 from tempernet.results.path_records import RecordedPath, in_sequence, side_by_side
-from tempernet.results.run import open_run, subject
+from tempernet.results.run import name_of, open_run, subject
 from tempernet.store import RunFolder
+from tempernet.store.files import JsonObject
 from tempernet.store.folder import QUADRATIC
 
 
@@ -38,7 +39,7 @@ class EvidenceResults:
 
     path: Path | None
     settings: LadderSettings
-    provenance: dict[str, Any]
+    provenance: JsonObject
     recorded: RecordedPath
     log_integrals: dict[str, LogRatio]
     """log of the integral of exp(-E - prior energy), by estimator."""
@@ -92,6 +93,11 @@ class EvidenceResults:
         return self.verdict.good and not self.disagreements
 
     @property
+    def name(self) -> str:
+        """Its folder's name, or "this run" for one that was made in Python."""
+        return name_of(self.path)
+
+    @property
     def title(self) -> str:
         """Network, data and protocol in a few words."""
         return f"{subject(self.settings, self.provenance)}, {self.settings.protocol} protocol"
@@ -119,7 +125,7 @@ def load(path: Path, *, quick: bool = False) -> EvidenceResults:
 def results_of(
     recorded: RecordedPath,
     settings: LadderSettings,
-    provenance: dict[str, Any],
+    provenance: JsonObject,
     *,
     path: Path | None = None,
     finished: bool = True,
@@ -156,7 +162,7 @@ def results_of(
     )
 
 
-def rung_rows(results: EvidenceResults) -> list[dict[str, Any]]:
+def rung_rows(results: EvidenceResults) -> list[dict[str, object]]:
     """What is known of each rung, a row a rung."""
     recorded, verdict = results.recorded, results.verdict
     swap_rate, overlap = (
@@ -227,7 +233,7 @@ def csv_table(results: EvidenceResults) -> str:
 
 
 def _read(
-    name: str, settings: LadderSettings, folder: RunFolder, provenance: dict[str, Any]
+    name: str, settings: LadderSettings, folder: RunFolder, provenance: JsonObject
 ) -> RecordedPath:
     if isinstance(settings, EvidenceSettings) and settings.path.method == "bridge":
         said = folder.read_json(QUADRATIC)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray
@@ -13,7 +12,8 @@ from tempernet.config import OptimiseSettings
 from tempernet.diagnostics.statistics import Estimate
 from tempernet.errors import StoreError
 from tempernet.optimise.pool import STEPS_SHOWN, Spread, spread, success_rate
-from tempernet.results.run import csv_lines, netcdf_file, open_run, subject
+from tempernet.results.run import csv_lines, name_of, netcdf_file, open_run, subject
+from tempernet.store.files import JsonObject
 
 SCORED = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "widest")
 """Of every start kept."""
@@ -23,9 +23,9 @@ SCORED = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "widest"
 class OptimiseResults:
     """An optimisation as read from its folder."""
 
-    path: Path
+    path: Path | None
     settings: OptimiseSettings
-    provenance: dict[str, Any]
+    provenance: JsonObject
     starts: dict[str, np.ndarray]
     """`energy`, `gradients` and `reached` of every start, (starts,) each."""
     kept: dict[str, np.ndarray]
@@ -46,6 +46,11 @@ class OptimiseResults:
     def spreads(self) -> dict[str, Spread]:
         """Mean and spread over those kept."""
         return {name: spread(self.kept[name]) for name in SCORED}
+
+    @property
+    def name(self) -> str:
+        """Its folder's name, or "this run" for one that was made in Python."""
+        return name_of(self.path)
 
     @property
     def title(self) -> str:

@@ -75,9 +75,10 @@ def burn_in_of(rounds: Rows) -> xarray.Dataset:
         "time_step": "time_step",
         "num_steps": "num_steps",
     }
-    for name, column in of_rungs.items():
-        variables[name] = (("burn_in_round", "rung"), rounds[column])
-    return xarray.Dataset(variables)
+    moving = {
+        name: (("burn_in_round", "rung"), rounds[column]) for name, column in of_rungs.items()
+    }
+    return xarray.Dataset({**variables, **moving})
 
 
 def _variable(observable: Observable, rows: np.ndarray) -> xarray.Variable:

@@ -12,13 +12,12 @@ from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.diagnostics.thermo import bimodality, heat_capacity, histogram_overlap
 from tempernet.diagnostics.verdict import Verdict
 from tempernet.model.scores import ensemble_score
+from tempernet.store.files import JsonObject
 
 SCORED = ("validation_loss", "validation_accuracy", "test_loss", "test_accuracy")
 
 
-def summarise(
-    series: xarray.Dataset, provenance: dict[str, Any], verdict: Verdict
-) -> xarray.Dataset:
+def summarise(series: xarray.Dataset, provenance: JsonObject, verdict: Verdict) -> xarray.Dataset:
     """Averages with errors for every temperature."""
     temperatures = series.temperature.values
     n_train = int(provenance["data"]["n_train"])
@@ -72,7 +71,7 @@ def summarise(
 
 
 def ensemble_scores(
-    mean: np.ndarray, provenance: dict[str, Any], series: xarray.Dataset
+    mean: np.ndarray, provenance: JsonObject, series: xarray.Dataset
 ) -> xarray.Dataset:
     """Scores of the average prediction of all copies, with the spread between copies as its error."""
     labels = np.asarray(provenance["scored_labels"])

@@ -16,7 +16,6 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import Any
 
 from tempernet.errors import ConfigError
 
@@ -108,5 +107,5 @@ def seconds(text: str) -> float:
     return total
 
 
-def _say(line: Any) -> None:
+def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tempernet.annealing.annealer import Annealer
 from tempernet.annealing.position import Position, stacked
@@ -18,6 +18,7 @@ from tempernet.model.prediction import predict, scores
 from tempernet.model.weights import packed
 from tempernet.paths.temperatures import temperature_path
 from tempernet.store import RunFolder
+from tempernet.store.files import JsonObject
 from tempernet.tasks.base import Task, Watch
 from tempernet.tasks.baseline import Baseline, stored_baseline
 from tempernet.tasks.optimise import free_engine
@@ -28,7 +29,7 @@ from tempernet.tasks.problem import (
     make_schedule,
     make_tuning,
 )
-from tempernet.tempering.host import Progress
+from tempernet.tempering.host import Facts, Progress
 from tempernet.tempering.starts import starting_weights
 
 
@@ -125,7 +126,7 @@ class Anneal(Task[AnnealSettings]):
         for draw, weights in enumerate(position.ensemble):
             # As a sweep keeps them: (copies, temperatures, ...).
             one_rung = jax.tree.map(lambda leaf: leaf[:, None], weights)
-            facts = {"round": draw, "temperature": np.array([temperature])}
+            facts: dict[str, ArrayLike] = {"round": draw, "temperature": np.array([temperature])}
             self.keep(facts | packed("leaf", one_rung))
         self.record(
             "test",
@@ -155,11 +156,11 @@ class Anneal(Task[AnnealSettings]):
         """The position."""
         return self.engine.packed(self.position.state) | self.position.arrays()
 
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> JsonObject:
         """How far it is."""
         return {"round": self.position.round}
 
-    def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:
         """Go back to a round."""
         self.position = self.annealer.restored(
             self.engine.unpacked(arrays, int(meta["round"])), arrays

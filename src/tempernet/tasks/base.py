@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import jax
 import numpy as np
@@ -17,11 +17,12 @@ from tempernet.config import RunSettings
 from tempernet.errors import Stopped, StoreError
 from tempernet.store import RunFolder
 from tempernet.store.checkpoints import Checkpoint
+from tempernet.store.files import JsonObject
 from tempernet.store.folder import CONFIG, PROVENANCE, STATUS, is_run
 from tempernet.tasks.problem import Problem
 from tempernet.tasks.provenance import provenance
 from tempernet.tempering.engine import Engine
-from tempernet.tempering.host import Host, Progress, ReportFn, Row
+from tempernet.tempering.host import Facts, Host, Progress, ReportFn, Row
 
 STATUS_SECONDS = 2.0
 S = TypeVar("S", bound=RunSettings)
@@ -67,11 +68,11 @@ class Task(Host, ABC, Generic[S]):
         """The arrays of a checkpoint."""
 
     @abstractmethod
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> JsonObject:
         """The plain facts of a checkpoint, `round` among them: how far the task is."""
 
     @abstractmethod
-    def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:
         """Go back to a checkpoint."""
 
     # What it can use: beginning and ending.
@@ -132,10 +133,10 @@ class Task(Host, ABC, Generic[S]):
 
     # What it can use: the host of samplers.
 
-    def wait(self, *results: Any) -> None:
+    def wait(self, *results: object) -> None:
         """Until the devices are done, or someone asks to stop: JAX would not let a signal in."""
         began = time.monotonic()
-        leaves: list[jax.Array] = jax.tree.leaves(results)
+        leaves = jax.tree.leaves(results)
         while True:
             if self.watch.should_stop():
                 raise Stopped("stopped as asked")

@@ -23,10 +23,11 @@ from tempernet.optimise.minimise import Minimiser
 from tempernet.optimise.pool import Pool, enough, widest
 from tempernet.paths.temperatures import temperature_path
 from tempernet.store import RunFolder
+from tempernet.store.files import JsonObject
 from tempernet.tasks.base import Task, Watch
 from tempernet.tasks.problem import Problem
 from tempernet.tempering.engine import Engine
-from tempernet.tempering.host import Progress
+from tempernet.tempering.host import Facts, Progress
 
 
 class Optimise(Task[OptimiseSettings]):
@@ -125,11 +126,11 @@ class Optimise(Task[OptimiseSettings]):
         """The best so far."""
         return packed("pool", self.pool)
 
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> JsonObject:
         """How far it is."""
         return {"round": self.started, "reached": self.reached}
 
-    def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:
         """Go back to the end of a batch."""
         self.started, self.reached = int(meta["round"]), int(meta["reached"])
         if self.started:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import numpy as np
@@ -15,11 +14,12 @@ from tempernet.evidence.fit import on_device
 from tempernet.paths.bridge import Centre, bridge_path
 from tempernet.paths.temperatures import temperature_path
 from tempernet.store import RunFolder
+from tempernet.store.files import JsonObject
 from tempernet.tasks.base import Task, Watch
 from tempernet.tasks.problem import Problem, make_engine, make_tuning
 from tempernet.tasks.quadratic import fitted, note_quadratics, quadratics_of
 from tempernet.tempering.adaptation import Adaptation
-from tempernet.tempering.host import Progress
+from tempernet.tempering.host import Facts, Progress
 from tempernet.tempering.rounds import Record, State
 from tempernet.tempering.stuck import must_be_finite
 
@@ -57,7 +57,9 @@ class PaperBridge(Task[EvidenceSettings]):
         self.note_start()
         self.centre = fitted(self, apart=True)
         quadratics = quadratics_of(self.centre, settings.run.copies, problem)
-        note_quadratics(self, quadratics, [float(energy) for energy in self.centre.energy])
+        note_quadratics(
+            self, quadratics, [float(energy) for energy in np.asarray(self.centre.energy)]
+        )
         path = bridge_path(self.lambdas[:1], on_device(self.centre), of_copies=True)
         self.engine = make_engine(settings, problem, path, self.begun_tile())
         self.adaptation = Adaptation.begin(self.engine)
@@ -113,11 +115,11 @@ class PaperBridge(Task[EvidenceSettings]):
         """The position."""
         return self.engine.packed(self.state) | {"step_sizes": self.adaptation.step_sizes}
 
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> JsonObject:
         """How far the run is."""
         return {"round": self.round, "tuned": self.tuned}
 
-    def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:
         """Go back to a position."""
         self.tuned = int(meta["tuned"])
         self.state = self.engine.unpacked(arrays, int(meta["round"]))

@@ -8,18 +8,18 @@ import subprocess
 import sys
 import time
 from importlib.metadata import version
-from typing import Any
 
 import jax
 import numpy as np
 
 from tempernet.config import RunSettings
 from tempernet.model.target import uninformed_loss
+from tempernet.store.files import JsonObject
 from tempernet.tasks.problem import Problem, model_hash
 from tempernet.tempering.engine import Engine
 
 
-def provenance(settings: RunSettings, problem: Problem, engine: Engine) -> dict[str, Any]:
+def provenance(settings: RunSettings, problem: Problem, engine: Engine) -> JsonObject:
     """What shaped the run besides its settings."""
     return {
         "kind": settings.kind,

@@ -61,7 +61,7 @@ class Measured:
     def swap_rate(self) -> np.ndarray:
         """Mean swap probability of each pair; NaN where none was tried."""
         with np.errstate(invalid="ignore"):
-            return self.swap_probability / self.swap_attempts
+            return np.asarray(self.swap_probability / self.swap_attempts)
 
     @property
     def mean_acceptance(self) -> np.ndarray:

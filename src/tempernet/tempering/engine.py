@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -231,7 +230,7 @@ class Engine(Reader):
         check_moved(moved, fates, walks, unsettled=found.unsettled)
         return moving._replace(round=state.round), with_steps(found.values), found.acceptance
 
-    def descended(self, state: State, parents: NDArray[np.integer[Any]]) -> State:
+    def descended(self, state: State, parents: NDArray[np.intp]) -> State:
         """A state whose replica i is at the point of replica parents[copy, i] of its copy.
 
         Each keeps its own rung, and what else the kernel remembers is drawn anew: descendants of
@@ -244,12 +243,12 @@ class Engine(Reader):
         kernel = self._programs.begin(self._begin_key(int(state.round)), point)
         return self._placed(state._replace(kernel=kernel))
 
-    def packed(self, state: State) -> dict[str, NDArray[Any]]:
+    def packed(self, state: State) -> dict[str, np.ndarray]:
         """A state for a checkpoint, without its round and its padding."""
         replica_at = {"replica_at": np.asarray(state.replica_at)}
         return packed("kernel", self._fetched(state.kernel)) | replica_at
 
-    def unpacked(self, arrays: Mapping[str, NDArray[Any]], round: int) -> State:
+    def unpacked(self, arrays: Mapping[str, np.ndarray], round: int) -> State:
         """The state after so many rounds from a checkpoint, which may hold other arrays as well."""
         like = self._programs.kernel_state(self.target.prior.like)
         kernel = self.layout.put_replicas(unpacked("kernel", arrays, like))

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,10 @@ class Progress:
 
 
 ReportFn = Callable[[Progress], None]
-Row = Mapping[str, Any]
+Row = Mapping[str, ArrayLike]
 """Name -> an array or a number, the same names in every row of a series."""
+Facts = Mapping[str, Any]
+"""The plain facts of a checkpoint, values of JSON's types by name."""
 
 
 @dataclass
@@ -44,7 +47,7 @@ class Host:
     rows: dict[str, list[dict[str, np.ndarray]]] = field(default_factory=dict)
     """Series -> its rows so far."""
 
-    def wait(self, *results: Any) -> None:
+    def wait(self, *results: object) -> None:
         """Return when the devices are done; a host that was asked to stop raises `Stopped`."""
         jax.block_until_ready(results)
 

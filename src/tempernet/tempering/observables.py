@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
+from jax import Array
 
 from tempernet.model.scores import Score
 from tempernet.model.target import Batch
@@ -106,7 +107,7 @@ class Observable:
 
     name: str
     axes: tuple[Axis, ...]
-    measure_fn: Callable[[Moment], np.ndarray | None]
+    measure_fn: Callable[[Moment], np.ndarray | Array | None]
     unit: str
     meaning: str
     cadence: Cadence = "round"
@@ -263,7 +264,7 @@ def energy_term(name: str, number: int) -> Observable:
 
 def measured(
     observables: Iterable[Observable], moment: Moment, cadence: Cadence
-) -> dict[str, np.ndarray]:
+) -> dict[str, np.ndarray | Array]:
     """A row: what there is of the observables of a cadence."""
     found = {o.name: o.measure_fn(moment) for o in observables if o.cadence == cadence}
     return {name: value for name, value in found.items() if value is not None}

@@ -172,9 +172,11 @@ def _acceptance(record: Record, beta: float) -> np.ndarray:
     """The mean over all replicas: (1,)."""
     if not np.isfinite(np.asarray(record.phi)).all():
         raise NumericsError(
-            f"an energy is not finite while replicas cool, at 1/T = {beta:.4g}: check the energy function and the data"
+            f"an energy is not finite while replicas cool, at 1/T = {beta:.4g}: "
+            "check the energy function and the data"
         )
-    return np.asarray(record.info.acceptance, np.float64).mean(keepdims=True).reshape(1)
+    acceptance = np.asarray(record.info.acceptance, np.float64)
+    return np.asarray([acceptance.mean()])
 
 
 def next_beta(energy: np.ndarray, beta: float, last: float, share: float = SHARE) -> float:

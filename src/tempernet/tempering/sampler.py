@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import jax
 import numpy as np
@@ -23,7 +23,7 @@ from tempernet.paths.ladders import place
 from tempernet.paths.path import Path
 from tempernet.tempering.adaptation import Adaptation, is_measured, stage_ends
 from tempernet.tempering.engine import Engine
-from tempernet.tempering.host import Host, Progress
+from tempernet.tempering.host import Facts, Host, Progress
 from tempernet.tempering.observables import SERIES, HeldOut, Moment, measured, of_path
 from tempernet.tempering.population import (
     Cooling,
@@ -290,7 +290,7 @@ class Sampler:
             found |= self.population.arrays()
         return found | (self.scores.arrays() if self.scores is not None else {})
 
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> dict[str, int | bool]:
         """The position as plain facts."""
         return {
             "round": self.round,
@@ -299,7 +299,7 @@ class Sampler:
             "cooling": self.population is not None,
         }
 
-    def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:
         """Go back to a position; samples become burn-in if there is to be more of that now."""
         before, burn_in = int(meta["burn_in"]), self.procedure.burn_in
         if burn_in < before:

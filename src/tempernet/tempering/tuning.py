@@ -114,7 +114,7 @@ def search_finished(search: Search, tuning: Tuning, copies: int) -> bool:
 
 def found(search: Search, largest: float) -> np.ndarray:
     """The step sizes (K,) that the search has arrived at."""
-    return np.minimum(np.exp(search.root), largest)
+    return np.asarray(np.minimum(np.exp(search.root), largest))
 
 
 def check_step(

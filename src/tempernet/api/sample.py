@@ -169,7 +169,7 @@ def sample(
 
 
 class Telling(Host):
-    """The host of sampling in Python: it shows how far it is, and says what the user should know."""
+    """The host of sampling in Python: shows progress, and warns the user."""
 
     def __init__(self, progress: bool | None, progress_fn: ProgressFn | None) -> None:
         super().__init__(warn_fn=_warn)

@@ -1,4 +1,4 @@
-"""The fit of a bridge's quadratic: w0 by minimisation, the diagonal k from fluctuations (Eq. 20)."""
+"""The fit of a bridge's quadratic: w0 by minimisation, diagonal k from fluctuations (Eq. 20)."""
 
 from __future__ import annotations
 
@@ -140,7 +140,13 @@ class FitHost(Host):
 
 
 def stiffness(mean_square: np.ndarray) -> np.ndarray:
-    """k = 1 / <(w - w0)^2> (Eq. 20) of any shape; what has not moved is as stiff as float32 tells."""
+    """k = 1 / <(w - w0)^2> (Eq. 20).
+
+    A weight that has not moved is as stiff as the precision of float32 allows.
+
+    Args:
+        mean_square: <(w - w0)^2>, of any shape.
+    """
     return np.asarray(1 / np.maximum(mean_square, np.finfo(np.float32).eps), np.float32)
 
 

@@ -50,7 +50,7 @@ class Rung(NamedTuple):
     """What a kernel is told of the rung its replica sits at."""
 
     coefficients: Array
-    """Of the energy terms, (M,)."""
+    """Coefficients of the energy terms, (M,)."""
     step_size: Array
     """Reduced, ()."""
     steps: Steps

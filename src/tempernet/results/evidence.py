@@ -49,7 +49,7 @@ class EvidenceResults:
     integrand: Estimate
     """<f> at each rung, (K,)."""
     overlap: np.ndarray
-    """Of the neighbours' histograms, (K-1,)."""
+    """Overlap of the histograms of neighbouring rungs, (K-1,)."""
     barrier: Barrier
     verdict: Verdict
     disagreements: tuple[Disagreement, ...]
@@ -83,7 +83,7 @@ class EvidenceResults:
 
     @property
     def drift(self) -> float:
-        """Errors between the two halves."""
+        """The second half less the first, in units of their standard error."""
         first, second = self.halves
         return (second.value - first.value) / math.hypot(first.error, second.error)
 
@@ -220,7 +220,7 @@ def netcdf(results: EvidenceResults) -> bytes:
 
 
 def csv_table(results: EvidenceResults) -> str:
-    """A line a rung."""
+    """What is known of each rung as CSV, a line a rung."""
     text = io.StringIO()
     rows = rung_rows(results)
     protocol = results.settings.protocol

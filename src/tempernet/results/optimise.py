@@ -16,7 +16,7 @@ from tempernet.results.run import csv_lines, name_of, netcdf_file, open_run, sub
 from tempernet.store.files import JsonObject
 
 SCORED = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "widest")
-"""Of every start kept."""
+"""What is known of every start kept."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,7 +73,7 @@ def summarise(series: xarray.Dataset, provenance: JsonObject, verdict: Verdict) 
 def ensemble_scores(
     mean: np.ndarray, provenance: JsonObject, series: xarray.Dataset
 ) -> xarray.Dataset:
-    """Scores of the average prediction of all copies, with the spread between copies as its error."""
+    """Scores of the mean prediction of all copies; the error is the spread between copies."""
     labels = np.asarray(provenance["scored_labels"])
     together = ensemble_score(mean.astype(np.float64).mean(axis=0), labels)
     apart = ensemble_score(mean.astype(np.float64), labels)

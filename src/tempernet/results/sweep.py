@@ -35,8 +35,8 @@ class SweepResults:
         path: the run folder; None for samples that were made in Python.
         settings: all settings of the run.
         provenance: what shaped it besides: data, versions, devices.
-        series: the rounds that count, with the dimensions copy, round, temperature (and pair, layer,
-            score, kept): every observable by its name, with its unit.
+        series: every observable by its name, with its unit, over the rounds that count; dimensions
+            are copy, round, temperature, pair, layer, score and kept.
         burn_in: the rounds before, in which `rung_temperature` (burn_in_round, rung) may change.
         summary: averages and standard errors at each temperature.
         verdict: whether each temperature has equilibrated, and the reasons where not.

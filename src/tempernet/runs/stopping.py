@@ -26,8 +26,14 @@ _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Stopper:
-    """Within it, SIGINT, SIGTERM and `max_seconds` ask to stop; a second signal ends the process at
-    once.
+    """A context in which a signal, or the end of a time limit, asks the run to stop.
+
+    SIGINT and SIGTERM ask it to stop, as does the end of `max_seconds`; a second signal ends the
+    process at once.
+
+    Args:
+        max_seconds: seconds until the run is asked to stop; None for no limit.
+        advice: added to the message of a process that has to be ended.
     """
 
     def __init__(self, max_seconds: float | None = None, advice: str = "") -> None:

@@ -1,4 +1,7 @@
-"""Annealing in a run folder: cool until the validation error rises, go back, then look at the test set."""
+"""Annealing in a run folder: cool until the validation loss rises, then go back.
+
+The test set is looked at once the cooling has ended.
+"""
 
 from __future__ import annotations
 

@@ -177,7 +177,7 @@ class Task(Host, ABC, Generic[S]):
             self._status_at = now
 
     def checkpoint(self) -> None:
-        """First the records, then the manifest, then the checkpoint, which counts the log's lines."""
+        """Write the records, their manifest, then the checkpoint, which counts lines of the log."""
         self.records.flush()
         self.kept.flush()
         meta = self.meta() | {
@@ -230,8 +230,10 @@ class Task(Host, ABC, Generic[S]):
 
 
 def _give_back_memory() -> None:
-    """Let glibc return freed memory, which compilation and growing records leave in pieces: 150 MB,
-    and no growth.
+    """Let glibc return freed memory to the system.
+
+    Compilation and growing records leave it in pieces: this saves 150 MB, and the process does
+    not grow.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:

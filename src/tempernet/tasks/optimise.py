@@ -1,5 +1,6 @@
-"""Standard optimisation (Sec. 3.4): starts in batches, each checkpointed, until enough have E = 0
-or none are left.
+"""Standard optimisation (Sec. 3.4): batches of starts until enough of them have E = 0.
+
+It also ends when no starts are left, and each batch is checkpointed.
 
 Nothing but the initialisation and E shapes the result: there is no prior and there are no walls.
 """
@@ -155,7 +156,7 @@ class Optimise(Task[OptimiseSettings]):
 
 
 def free_engine(settings: RunSettings, problem: Problem, copies: int, tile: int | None) -> Engine:
-    """An engine of `copies` starts without walls: of the Gaussian prior only the shapes are used."""
+    """An engine of `copies` starts without walls; of its Gaussian prior only shapes are used."""
     target = Target.classifier(
         problem.network, problem.data.train, Gaussian.for_network(problem.network)
     )

@@ -1,4 +1,4 @@
-"""Sec. 4.3.1 as printed: independent copies go through the distributions of the bridge in sequence."""
+"""Sec. 4.3.1 as printed: independent copies sample the distributions of the bridge in sequence."""
 
 from __future__ import annotations
 

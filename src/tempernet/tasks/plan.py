@@ -18,7 +18,7 @@ ARRAYS_A_WEIGHT = 14
 PROCESS = 450e6
 """Bytes of Python and JAX."""
 TYPICAL_MINIMISATION = 0.5
-"""Of the budget of gradients: the slowest start of a tile decides."""
+"""Share of the gradient budget that minimisation takes: a tile waits for its slowest start."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Plan:
 
 
 class Work(NamedTuple):
-    """Of every replica: gradients besides those of trajectories, and trajectories."""
+    """The work of every replica: its trajectories, and its gradients besides theirs."""
 
     gradients: float
     trajectories: float

@@ -1,4 +1,4 @@
-"""The quadratic of a bridge in a run folder: its fit, which goes on where it was, and its integral."""
+"""The quadratic of a bridge in a run folder: its fit, which can be resumed, and its integral."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What drives a sampler: it waits for the devices, keeps what is recorded, and is told how far it is.
+"""The host of a sampler: it waits for devices, keeps what is recorded, and is told of progress.
 
 The `Host` of this file keeps everything in memory and never stops: it is the one of Python. A task
 in a run folder is another, whose records are files and whose checkpoints are real.

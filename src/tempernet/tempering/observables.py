@@ -61,7 +61,7 @@ class Moment:
 
     @cached_property
     def predicted(self) -> tuple[Score, np.ndarray] | None:
-        """Scores on the part of the test set, and softmax outputs (copies, K, examples, classes)."""
+        """Scores on the part of the test set; softmax outputs (copies, K, examples, classes)."""
         test = self.held_out.test
         return None if test is None else self.engine.predict(self.state, test)
 

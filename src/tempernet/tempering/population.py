@@ -1,5 +1,4 @@
-"""Population annealing (Hukushima & Iba 2003): where the replicas of a ladder start if transitions
-are slow.
+"""Population annealing (Hukushima & Iba 2003), for the starts of a ladder with slow transitions.
 
 All replicas of a copy cool together from the hottest rung. Each step of the temperature, from beta
 to beta', gives a replica the weight exp(-(beta' - beta) E), by which the population is drawn anew:
@@ -31,7 +30,10 @@ from tempernet.tempering.rounds import Record, Rungs, State
 from tempernet.tempering.tuning import Tuning
 
 SHARE = 0.7
-"""Of a population, what a step of the temperature leaves effective: log weights then spread by 0.6."""
+"""The share of a population that a step of the temperature leaves effective.
+
+The standard deviation of the log weights is then 0.6.
+"""
 KEPT = 2
 """Members of each copy's population that are kept at every temperature."""
 FIRST_ROUNDS = 20
@@ -42,15 +44,13 @@ WaitFn = Callable[..., None]
 
 @dataclass
 class Population:
-    """Where a population annealing is: all that the next temperature depends on, and what was kept
-    on the way.
-    """
+    """The position of a population annealing: what its next step needs, and what it has kept."""
 
     state: State
     beta: float
     step_size: float
     betas: np.ndarray
-    """Of all temperatures so far: (stages,)."""
+    """1/T of all temperatures so far, (stages,)."""
     step_sizes: np.ndarray
     """Reduced, (stages,)."""
     spread: np.ndarray
@@ -81,9 +81,7 @@ _TABLES = ("betas", "step_sizes", "spread")
 
 
 class Cooling:
-    """Cools the replicas of an engine from the hottest to the coldest rung of its path of
-    temperatures.
-    """
+    """Cools the replicas of an engine from the hottest to the coldest rung of its path."""
 
     def __init__(self, engine: Engine, rounds: int, tuning: Tuning | None = None) -> None:
         self.engine, self.rounds, self.tuning = engine, rounds, tuning or Tuning()
@@ -180,11 +178,16 @@ def _acceptance(record: Record, beta: float) -> np.ndarray:
 
 
 def next_beta(energy: np.ndarray, beta: float, last: float, share: float = SHARE) -> float:
-    """The furthest beta' up to `last` at which weights exp(-(beta' - beta) E) leave this share
-    effective in every copy.
+    """The next inverse temperature beta', as far from beta as the population allows.
 
-    The share of R weights is (sum w)^2 / (R sum w^2), 1 where all are alike. `energy` is (copies,
-    R).
+    Weights exp(-(beta' - beta) E) leave an effective share of the R members of a copy, (sum w)^2 /
+    (R sum w^2), which is 1 where all weights are equal. It is at least `share` in every copy.
+
+    Args:
+        energy: E of the members, (copies, R).
+        beta: where the population is.
+        last: the largest beta' that is wanted.
+        share: the smallest effective share.
     """
 
     def effective(further: float) -> float:
@@ -201,8 +204,9 @@ def next_beta(energy: np.ndarray, beta: float, last: float, share: float = SHARE
 
 
 def resampled(log_weights: np.ndarray, uniform: float) -> np.ndarray:
-    """Who the R members of the next population descend from: systematic resampling with one uniform
-    number.
+    """The parents of the R members of the next population, by systematic resampling.
+
+    One uniform number decides for all of them.
 
     A member of weight w has floor(R w / sum w) or one more descendants, R w / sum w on average.
     """
@@ -215,8 +219,7 @@ def resampled(log_weights: np.ndarray, uniform: float) -> np.ndarray:
 
 
 def barrier(population: Population, path: Path) -> Barrier:
-    """The barrier between the temperatures of a population, on a path like `path`, from the spread
-    of their energies.
+    """The barrier between the temperatures of a population, from the spread of their energies.
 
     Log weights between neighbours are normal with width |beta' - beta| times that of E, and the
     barrier is that over sqrt(pi) (see `ladders.measure_barrier`).
@@ -243,8 +246,7 @@ def _passed(population: Population, path: Path) -> tuple[np.ndarray, Path]:
 
 
 def weights_at(population: Population, path: Path, like: Weights) -> Weights:
-    """Weights for all rungs of a path, leading axis copies x K: from those kept at the nearest
-    temperatures.
+    """Weights for all rungs of a path, leading axis copies x K, from the nearest temperatures kept.
 
     In every second copy they are those of the coldest temperature, at which the population now is.
     """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import jax
@@ -64,8 +64,9 @@ class Procedure:
     moves_rungs: bool = True
     start: Start = "apart"
     cooling_rounds: int = 3
-    minimiser: Minimiser = Minimiser()
-    tuning: Tuning = Tuning()
+    minimiser: Minimiser = field(default_factory=Minimiser)
+    tuning: Tuning = field(default_factory=Tuning)
+
     cold_to: float | None = None
 
     def __post_init__(self) -> None:
@@ -163,7 +164,7 @@ class Sampler:
             self._guarded(self._one_round, f"after round {self.round}")
 
     def _guarded(self, step_fn: Callable[[], None], where: str) -> None:
-        """Make a step; one that is asked to stop is given up, and the position is the one before."""
+        """Make a step; if asked to stop, give it up and stay at the position before it."""
         try:
             step_fn()
         except Stopped:
@@ -175,7 +176,7 @@ class Sampler:
         return Cooling(self.engine, self.procedure.cooling_rounds, self.procedure.tuning)
 
     def _cool(self) -> None:
-        """The next temperature of the population; at the coldest, the first replicas of all rungs."""
+        """Cool the population by a step; from the coldest, start the replicas of all rungs."""
         cooling = self._cooling()
         assert self.population is not None
         if cooling.finished(self.population):

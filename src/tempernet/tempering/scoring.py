@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 import numpy as np
@@ -37,7 +37,7 @@ class Scoring:
         keep_temperatures: weights of the nearest rungs only are kept; all if empty.
     """
 
-    held_out: HeldOut = HeldOut()
+    held_out: HeldOut = field(default_factory=HeldOut)
     score_every: int = 5
     keep: int = 5
     keep_temperatures: tuple[float, ...] = ()
@@ -48,7 +48,7 @@ class Scoring:
 
 
 class Scores:
-    """The scores and kept networks of a run so far: what is summed up of them is in a checkpoint."""
+    """The scores and kept networks of a run so far; their sums are part of a checkpoint."""
 
     def __init__(
         self, engine: Engine, scoring: Scoring, rounds: int, observables: list[Observable]

@@ -37,7 +37,12 @@ def starting_weights(engine: Engine, start: Start, minimiser: Minimiser | None =
 
 
 def every_second(second: np.ndarray, first_of: Weights, second_of: Weights) -> Weights:
-    """Weights of `second_of` for the replicas where `second` (R,) is true, of `first_of` elsewhere."""
+    """Weights of two kinds of start, leading axis R.
+
+    Args:
+        second: which replicas take theirs from `second_of`, (R,).
+        first_of, second_of: weights of all replicas, leading axis R.
+    """
 
     def chosen(first: Array | np.ndarray, other: Array | np.ndarray) -> np.ndarray:
         return np.where(second.reshape(-1, *[1] * (np.ndim(other) - 1)), other, first)

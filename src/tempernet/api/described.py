@@ -31,7 +31,14 @@ def name_of(target: Target) -> str:
 def described(
     settings: LadderSettings, engine: Engine, *, burn_in: int, rounds: int
 ) -> dict[str, object]:
-    """Tables of settings that an engine and a length of sampling stand for."""
+    """Tables of settings that describe what was done in Python, by name.
+
+    Args:
+        settings: what the tables hold where nothing else is known.
+        engine: what samples.
+        burn_in: rounds before the samples count.
+        rounds: rounds that count.
+    """
     target, dynamics = engine.target, engine.dynamics
     if dynamics.walls == "none" and target.prior.half_width is not None:
         raise ConfigError(
@@ -66,7 +73,13 @@ def described(
 def provenance_of(
     engine: Engine, *, labels: np.ndarray | None = None, n_validation: int = 0
 ) -> JsonObject:
-    """What shaped the samples besides settings; `labels` are those of the test examples."""
+    """What shaped the samples besides settings, in the form of a run's provenance.
+
+    Args:
+        engine: what sampled.
+        labels: labels of the test examples, (examples,); None without a test set.
+        n_validation: number of validation examples.
+    """
     target = engine.target
     classes = None if target.network is None else classes_of(target)
     return {

@@ -101,7 +101,15 @@ def _details(told: Told) -> str:
 def show_report(
     results: Results, length: str, numbers: Table, lines: list[str], written: list[Path]
 ) -> None:
-    """The title of a run, how much it has done, a table, what it says, and where everything is."""
+    """Print the title of a run, its length, a table, what it says, and which files were written.
+
+    Args:
+        results: of the run.
+        length: how much it has done, in words.
+        numbers: the table.
+        lines: what it says.
+        written: the files.
+    """
     console = console_for_output()
     console.print(f"[bold]{results.title}[/bold]", highlight=False)
     console.print(f"{length}{'' if results.finished else ', not finished'}", highlight=False)

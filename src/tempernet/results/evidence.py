@@ -131,7 +131,16 @@ def results_of(
     finished: bool = True,
     quick: bool = False,
 ) -> EvidenceResults:
-    """The results of an evidence from what it recorded."""
+    """The results of an evidence from what it recorded.
+
+    Args:
+        recorded: the path, its samples and its swaps.
+        settings: of the run.
+        provenance: what shaped it besides.
+        path: its folder; None for a run that was made in Python.
+        finished: whether it has come to its end.
+        quick: use the headline's estimator alone, for a look at a run.
+    """
     samples, headline = recorded.samples, headline_of(settings)
     if samples.phi.shape[1] < 2:
         raise StoreError(

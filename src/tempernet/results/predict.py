@@ -61,9 +61,14 @@ class Predicted(NamedTuple):
 def predict_from(
     path: Path, model: type[S], members: Members[S], data: Path, temperature: str = BEST
 ) -> Predicted:
-    """Predict the examples of an npz file by what a run has stored.
+    """Predict the examples of an npz file from the weights that a run has stored.
 
-    `model` are the settings of its kind, and `members` says which of its weights are taken.
+    Args:
+        path: the run folder.
+        model: the settings of its kind.
+        members: which of its weights are taken.
+        data: the file.
+        temperature: "best", or a number, for which the nearest temperature is taken.
     """
     folder = RunFolder.open(path)
     settings = folder.settings(model)
@@ -77,7 +82,15 @@ def predict_from(
 def stored(
     folder: RunFolder, settings: S, network: Network, members: Members[S], wanted: str = BEST
 ) -> Ensemble:
-    """The weights that a run has kept at a temperature: "best", or the one nearest to a number."""
+    """The weights that a run has kept at a temperature.
+
+    Args:
+        folder: of the run.
+        settings: of the run.
+        network: whose weights they are.
+        members: which of them are taken.
+        wanted: "best", or a number, for which the nearest temperature is taken.
+    """
     rows = folder.weights.load("weights")
     if rows:
         # Burn-in may have grown after they were kept.

@@ -45,7 +45,13 @@ def after(rows: Rows, burn_in: int) -> Rows:
 
 
 def series_of(rounds: Rows, scores: Rows, full: Rows) -> xarray.Dataset:
-    """Rows (draws, copy, ...) of a sweep as named arrays (copy, draws, temperature, ...)."""
+    """What a sweep recorded as named arrays (copy, draws, temperature, ...).
+
+    Args:
+        rounds: observables of the rounds, arrays (rounds, copies, ...) by name.
+        scores: held-out scores, arrays (scores, copies, K) by name.
+        full: scores on the whole test set, arrays (kept, copies, K) by name.
+    """
     by_cadence: dict[Cadence, Rows] = {"round": rounds, "score": scores, "keep": full}
     variables = {}
     for observable in [energy_term("energy", 0), *OBSERVABLES]:

@@ -18,7 +18,16 @@ SCORED = ("validation_loss", "validation_accuracy", "test_loss", "test_accuracy"
 
 
 def summarise(series: xarray.Dataset, provenance: JsonObject, verdict: Verdict) -> xarray.Dataset:
-    """Averages with errors for every temperature."""
+    """Averages and standard errors at every temperature.
+
+    Args:
+        series: observables over the rounds that count (see `series.series_of`).
+        provenance: of the run: its number of training examples and of trajectories a round.
+        verdict: on these rounds.
+
+    Returns:
+        Variables over `temperature`, those of swaps for a rung and the next hotter one.
+    """
     temperatures = series.temperature.values
     n_train = int(provenance["data"]["n_train"])
     estimates: dict[str, Estimate] = {
@@ -73,7 +82,13 @@ def summarise(series: xarray.Dataset, provenance: JsonObject, verdict: Verdict) 
 def ensemble_scores(
     mean: np.ndarray, provenance: JsonObject, series: xarray.Dataset
 ) -> xarray.Dataset:
-    """Scores of the mean prediction of all copies; the error is the spread between copies."""
+    """Scores of the mean prediction of all copies; the error is the spread between copies.
+
+    Args:
+        mean: mean softmax outputs, (copies, K, examples, classes).
+        provenance: of the run: the labels of the examples.
+        series: whose temperatures they are at.
+    """
     labels = np.asarray(provenance["scored_labels"])
     together = ensemble_score(mean.astype(np.float64).mean(axis=0), labels)
     apart = ensemble_score(mean.astype(np.float64), labels)

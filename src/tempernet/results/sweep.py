@@ -103,7 +103,15 @@ def said_by(
     kept: Rows,
     ensemble: np.ndarray | None,
 ) -> Said:
-    """Averages, verdict, best temperature, barrier and flow of a sweep."""
+    """Averages, verdict, best temperature, barrier and replica flow of a sweep.
+
+    Args:
+        series: observables over the rounds that count (see `series.series_of`).
+        settings: of the sweep.
+        provenance: what shaped it besides.
+        kept: networks kept, arrays (rows, copies, kept temperatures, ...) by name.
+        ensemble: mean softmax outputs, (copies, K, examples, classes); None if nothing was scored.
+    """
     replica = np.asarray(series.replica.transpose("round", "copy", "temperature").values)
     flow = Flow.of(replica)
     verdict = verdict_on(series, settings, flow, kept)
@@ -135,7 +143,15 @@ def results_of(
     path: Path | None = None,
     finished: bool = True,
 ) -> SweepResults:
-    """The results of a sweep from what it recorded, burn-in included."""
+    """The results of a sweep from what it recorded, burn-in included.
+
+    Args:
+        recorded: rounds, scores and networks.
+        settings: of the sweep.
+        provenance: what shaped it besides.
+        path: its folder; None for samples that were made in Python.
+        finished: whether it has come to its end.
+    """
     burn_in, rounds = settings.run.burn_in, recorded.rounds
     before = {name: array[:burn_in] for name, array in rounds.items()}
     counting = {name: array[burn_in:] for name, array in rounds.items()}

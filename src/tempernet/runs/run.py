@@ -59,9 +59,15 @@ def run(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Run from where the folder is to the end, and write and show what came out.
+    """Run from where the folder is to the end; write and show what came out.
 
-    `max_time` is a time such as `90m`, after which the run stops; `quiet` shows errors only.
+    Args:
+        kind: of the run.
+        settings: of the run.
+        path: its folder.
+        max_time: a time such as `90m`, after which it stops; None for no limit.
+        quiet: print errors only.
+        as_json: print the results as JSON.
     """
     max_seconds = None if max_time is None else seconds(max_time)
     advice = f"; go on with: tempernet resume {path}"

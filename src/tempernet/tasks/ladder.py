@@ -68,7 +68,13 @@ def procedure_of(
     cooling_rounds: int = Procedure.cooling_rounds,
     cold_to: float | None = None,
 ) -> Procedure:
-    """The procedure that settings ask for; the rest is what they do not know."""
+    """The procedure that settings ask for.
+
+    Args:
+        settings: of the run.
+        cooling_rounds: rounds at each temperature of an "annealed" start.
+        cold_to: rungs up to this value of the path are its cold end; None for the first one alone.
+    """
     return Procedure(
         burn_in=settings.run.burn_in,
         rounds=settings.run.rounds,

@@ -156,7 +156,14 @@ class Optimise(Task[OptimiseSettings]):
 
 
 def free_engine(settings: RunSettings, problem: Problem, copies: int, tile: int | None) -> Engine:
-    """An engine of `copies` starts without walls; of its Gaussian prior only shapes are used."""
+    """An engine of starts without walls.
+
+    Args:
+        settings: of the run.
+        problem: its data and network; of its Gaussian prior only the shapes are used.
+        copies: number of starts that run together.
+        tile: how many a device takes at a time; None if that is to be measured.
+    """
     target = Target.classifier(
         problem.network, problem.data.train, Gaussian.for_network(problem.network)
     )

@@ -67,7 +67,13 @@ def fitted(task: Task[EvidenceSettings], *, apart: bool) -> Centre:
 def note_quadratics(
     task: Task[EvidenceSettings], quadratics: list[Quadratic], energies: list[float]
 ) -> None:
-    """Write down the integrals and J(w0) of each: the samples know nothing of either."""
+    """Write down the log integral and J(w0) of each quadratic, which the samples do not hold.
+
+    Args:
+        task: whose folder they are written to.
+        quadratics: one for each copy, or one for all.
+        energies: E(w0) of each.
+    """
     integrals = [quadratic.log_integral for quadratic in quadratics]
     said = {"log_integral": integrals, "centre_energy": energies}
     task.folder.write_json(QUADRATIC, said)

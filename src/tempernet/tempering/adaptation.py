@@ -94,7 +94,13 @@ class Adaptation:
     def guess(self, engine: Engine, state: State, tuning: Tuning) -> State:
         """A first guess of the step sizes, by a few trajectories.
 
-        They count as burn-in of the state that is returned.
+        Args:
+            engine: what samples.
+            state: where its replicas are.
+            tuning: the window of the acceptance.
+
+        Returns:
+            The state in which the trajectories end; they count as burn-in of it.
         """
         roughly = replace(
             tuning, search_trajectories=FIRST_TRAJECTORIES, check_trajectories=1, max_checks=1
@@ -104,8 +110,13 @@ class Adaptation:
     def tune(self, engine: Engine, state: State, tuning: Tuning) -> tuple[State, np.ndarray]:
         """Tune the step sizes by trajectories that are no part of the run.
 
+        Args:
+            engine: what samples.
+            state: where its replicas are.
+            tuning: the window of the acceptance, and how long to search.
+
         Returns:
-            The state that they end in, and the acceptance of each rung, (K,).
+            The state in which the trajectories end, and the acceptance of each rung, (K,).
         """
         moved, rungs, acceptance = engine.tune(state, self.rungs(engine), tuning)
         self.step_sizes = np.asarray(rungs.step_sizes, np.float64)

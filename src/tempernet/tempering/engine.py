@@ -185,7 +185,16 @@ class Engine(Reader):
         return self._minimisers[minimiser](self.layout.put_replicas(weights), self._data)
 
     def round(self, state: State, rungs: Rungs, stream: int = TRAJECTORY) -> tuple[State, Record]:
-        """N_traj trajectories of every replica, then `num_exchanges` sweeps of exchange."""
+        """N_traj trajectories of every replica, then `num_exchanges` sweeps of exchange.
+
+        Args:
+            state: before the round.
+            rungs: where the rungs are, and their step sizes.
+            stream: of the random numbers; that of a run by default.
+
+        Returns:
+            The state after the round, and what the round tells.
+        """
         number = jnp.int32(self.dynamics.num_trajectories)
         key, placed = self._key(stream), self._placed(state)
         return self._programs.round(key, placed, rungs, number, self._data)
@@ -193,10 +202,20 @@ class Engine(Reader):
     def tune(
         self, state: State, rungs: Rungs, tuning: Tuning | None = None, stream: int = TUNING
     ) -> tuple[State, Rungs, NDArray[np.float64]]:
-        """Find step sizes for every rung; returns (state, rungs, measured acceptance (K,)).
+        """Find step sizes for every rung.
 
         The trajectories move replicas at their rungs without exchange and are no part of a run: go
         on from the state given, or take the one returned as so much burn-in.
+
+        Args:
+            state: where the replicas are.
+            rungs: where the rungs are, and the step sizes to begin with.
+            tuning: the window of the acceptance, and how long to search; None for the default.
+            stream: of the random numbers; that of tuning by default.
+
+        Returns:
+            The state in which the trajectories end, the rungs with the step sizes found, and the
+            acceptance measured, (K,).
         """
         tuning = Tuning() if tuning is None else tuning
         check_type("tuning", tuning, Tuning, "a tempernet.Tuning")

@@ -35,6 +35,10 @@ def log_swap_ratio(lower: Array, upper: Array, phi_lower: Array, phi_upper: Arra
     """log a = sum_m (c[j,m] - c[k,m]) (phi_m(w_j) - phi_m(w_k)).
 
     On a path of temperatures it is (1/T_j - 1/T_k)(E_j - E_k), as in Alg. 2.
+
+    Args:
+        lower, upper: coefficients of the two rungs, (..., M).
+        phi_lower, phi_upper: energy terms of the replicas that sit at them, (..., M).
     """
     return jnp.sum((lower - upper) * (phi_lower - phi_upper), axis=-1)
 
@@ -42,7 +46,18 @@ def log_swap_ratio(lower: Array, upper: Array, phi_lower: Array, phi_upper: Arra
 def even_odd(
     key: Array, round_index: Array, replica_at: Array, phi: Array, coefficients: Array
 ) -> tuple[Array, SwapInfo]:
-    """Deterministic even-odd: all even pairs in even rounds, all odd pairs in odd ones."""
+    """Deterministic even-odd sweep: all even pairs in even rounds, all odd pairs in odd ones.
+
+    Args:
+        key: of the sweep.
+        round_index: the round, whose parity decides which pairs are tried.
+        replica_at: the replica at each rung, (K,).
+        phi: energy terms of the replicas, in their own order, (K, M).
+        coefficients: of the rungs, (K, M).
+
+    Returns:
+        The replica at each rung after the sweep, and what became of the swaps.
+    """
     rungs = replica_at.shape[0]
     phi_at = phi[replica_at]
     probability = _probability(
@@ -61,7 +76,10 @@ def even_odd(
 def random_pairs(
     key: Array, round_index: Array, replica_at: Array, phi: Array, coefficients: Array
 ) -> tuple[Array, SwapInfo]:
-    """Alg. 2 as printed: N_T times, choose a random adjacent pair and apply the swap rule."""
+    """Alg. 2 as printed: N_T times, choose a random adjacent pair and apply the swap rule.
+
+    Arguments are those of `even_odd`; the round is not used.
+    """
     del round_index
     rungs = replica_at.shape[0]
     pair_key, accept_key = jax.random.split(key)

@@ -265,7 +265,13 @@ def energy_term(name: str, number: int) -> Observable:
 def measured(
     observables: Iterable[Observable], moment: Moment, cadence: Cadence
 ) -> dict[str, np.ndarray | Array]:
-    """A row: what there is of the observables of a cadence."""
+    """A row of records: name -> measurement.
+
+    Args:
+        observables: of the run.
+        moment: when they are measured.
+        cadence: which of them; those that the run does not have are left out.
+    """
     found = {o.name: o.measure_fn(moment) for o in observables if o.cadence == cadence}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -273,5 +279,11 @@ def measured(
 def row_bytes(
     observables: Iterable[Observable], cadence: Cadence, sizes: Mapping[Axis, int]
 ) -> int:
-    """Bytes of one row of a cadence."""
+    """Bytes of one row of a cadence.
+
+    Args:
+        observables: of the run.
+        cadence: which of them.
+        sizes: the length of each axis.
+    """
     return sum(o.num_bytes(sizes) for o in observables if o.cadence == cadence)

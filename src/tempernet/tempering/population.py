@@ -204,11 +204,13 @@ def next_beta(energy: np.ndarray, beta: float, last: float, share: float = SHARE
 
 
 def resampled(log_weights: np.ndarray, uniform: float) -> np.ndarray:
-    """The parents of the R members of the next population, by systematic resampling.
-
-    One uniform number decides for all of them.
+    """The parents of the next population, by systematic resampling: (R,).
 
     A member of weight w has floor(R w / sum w) or one more descendants, R w / sum w on average.
+
+    Args:
+        log_weights: of the R members, (R,).
+        uniform: a number in [0, 1), which decides for all of them.
     """
     weights = np.exp(log_weights - log_weights.max())
     edges = np.cumsum(weights) / weights.sum()
@@ -249,6 +251,11 @@ def weights_at(population: Population, path: Path, like: Weights) -> Weights:
     """Weights for all rungs of a path, leading axis copies x K, from the nearest temperatures kept.
 
     In every second copy they are those of the coldest temperature, at which the population now is.
+
+    Args:
+        population: at the end of its cooling.
+        path: whose rungs are to start.
+        like: the shapes of one replica's weights.
     """
     least = path.beta[path.beta > 0].min() / 2
     stages, rungs = (np.log(np.maximum(betas, least)) for betas in (population.betas, path.beta))

@@ -20,9 +20,13 @@ Start = Literal["apart", "annealed", "minimised", "prior"]
 def starting_weights(engine: Engine, start: Start, minimiser: Minimiser | None = None) -> Weights:
     """Weights of all replicas, leading axis R.
 
-    "minimised" and "prior" are what they say; "apart" has every second copy of the ladder from the
-    one and the others from the other. "annealed" is begun like "apart": population annealing then
-    takes these weights from the hottest rung to all the others (see `population`).
+    Args:
+        engine: of the replicas.
+        start: where they begin. "minimised" and "prior" are what they say; "apart" starts every
+            second copy of the ladder from minimised weights and the others from the prior.
+            "annealed" begins like "apart": population annealing then takes these weights from the
+            hottest rung to all the others (see `population`).
+        minimiser: what minimises; None for the default.
     """
     if start not in get_args(Start):
         raise ConfigError(f"start must be one of {', '.join(get_args(Start))}, got {start!r}")

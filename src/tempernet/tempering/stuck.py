@@ -71,7 +71,13 @@ class Stuck:
 
 
 def must_be_finite(record: Record, path: Path, done: int) -> None:
-    """Refuse a round, after `done` others, that ended in an energy that is not finite."""
+    """Refuse a round that ended in an energy that is not finite.
+
+    Args:
+        record: of the round.
+        path: whose rungs the message names.
+        done: rounds before it.
+    """
     bad = np.argwhere(~np.isfinite(record.phi).all(axis=-1))
     if len(bad):
         copy, rung = (int(i) for i in bad[0])

@@ -80,10 +80,13 @@ class Search(NamedTuple):
 
 
 def start_search(step_sizes: np.ndarray, largest: float, *, near: bool = False) -> Search:
-    """Begin from any positive step sizes (K,); none will exceed `largest`.
+    """Begin a search of step sizes.
 
-    `near` says that they are nearly right: the search then begins with the small gain it would have
-    come down to.
+    Args:
+        step_sizes: where it begins, positive, (K,).
+        largest: no step size will be larger.
+        near: whether they are nearly right: the search then begins with the small gain that it
+            would have come down to.
     """
     log_step = np.log(np.minimum(np.asarray(step_sizes, np.float64), largest))
     zero = np.zeros(len(log_step))
@@ -130,7 +133,15 @@ def found(search: Search, largest: float) -> np.ndarray:
 def check_step(
     search: Search, acceptance: np.ndarray, trajectories: int, tuning: Tuning, largest: float
 ) -> Search:
-    """Take a measurement of `trajectories` a copy at the steps found into account."""
+    """The search after a measurement at the step sizes that it has found.
+
+    Args:
+        search: where it is.
+        acceptance: of each rung, (K,).
+        trajectories: of each copy that the measurement took.
+        tuning: the window.
+        largest: the largest step size.
+    """
     at_found = search._replace(log_step=np.log(found(search, largest)))
     root, weight = _improved(
         at_found, acceptance, np.full(len(search.root), float(trajectories)), tuning
@@ -144,6 +155,12 @@ def off_target(
     """Which rungs are outside the window, (K,).
 
     A rung above it that has the largest step is as good as it gets, and is not one of them.
+
+    Args:
+        step_sizes: of the rungs, (K,).
+        acceptance: of the rungs, (K,).
+        tuning: the window.
+        largest: the largest step size.
     """
     at_limit = (acceptance > tuning.high) & (step_sizes >= largest * (1 - 1e-6))
     return ((acceptance < tuning.low) | (acceptance > tuning.high)) & ~at_limit

@@ -53,9 +53,10 @@ def signatures(body: list[ast.stmt], where: str = "") -> Iterator[tuple[str, ast
                 yield f"{where}{node.name}", annotation
         elif isinstance(node, ast.ClassDef) and is_public(node.name):
             yield from signatures(node.body, f"{where}{node.name}.")
-        elif where and isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            if is_public(node.target.id):
-                yield f"{where}{node.target.id}", node.annotation
+        elif where and isinstance(node, ast.AnnAssign):
+            name = ast.unparse(node.target)
+            if is_public(name):
+                yield f"{where}{name}", node.annotation
 
 
 def that_say_any(source: str) -> list[str]:

@@ -1,6 +1,6 @@
-"""The list of kinds of run.
+"""Kinds of run: the list of what can be run, and what belongs to each.
 
-A new kind is a file here, its parts in the rooms below, and an entry in the list.
+A new kind is a file here, its parts in the packages that it uses, and an entry in the list.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ from tempernet.tempering.starts import Start
 from tempernet.tempering.tuning import Tuning
 
 DEFAULTS = SweepSettings()
-"""Those of the command."""
+"""The command's settings, whose defaults hold here too."""
 ProgressFn = Callable[[str, int, int], None]
-"""(phase, done, total)."""
+"""Called with (phase, done, total) as the run goes on."""
 
 
 def sample(
@@ -184,7 +184,7 @@ class Telling(Host):
         self._shown.close()
 
     def tell(self, progress: Progress, *, always: bool = False) -> None:
-        """Show it, and call the user's function."""
+        """Show the progress, and call the user's function."""
         self._shown(progress)
         if self._fn is not None:
             self._fn(progress.phase, progress.done, progress.total)

@@ -81,7 +81,7 @@ class QuadraticFit:
         self.sampler.begin(start)
 
     def run(self) -> Centre:
-        """To its end; arrays have a leading axis of replicas if apart."""
+        """Run the fit to its end; arrays have a leading axis of replicas if apart."""
         self.sampler.run()
 
         def of_leaf(squares: np.ndarray) -> np.ndarray:
@@ -95,7 +95,7 @@ class QuadraticFit:
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Where the fit is, for a checkpoint."""
+        """The position of the fit, for a checkpoint."""
         found = self.sampler.arrays() | {"energy": self.energy}
         return found | packed("centre", self.centre) | packed("squares", self.squares)
 
@@ -124,18 +124,18 @@ class FitHost(Host):
         self.fit: QuadraticFit
 
     def wait(self, *results: object) -> None:
-        """As the other host waits."""
+        """Wait as the other host does."""
         self.host.wait(*results)
 
     def tell(self, progress: Progress, *, always: bool = False) -> None:
-        """The rounds of the fit as one phase."""
+        """Report the rounds of the fit as one phase."""
         if progress.total > 1:
             sampler = self.fit.sampler
             progress = Progress(PHASE, sampler.round, sampler.procedure.total)
         self.host.tell(progress, always=always)
 
     def warn(self, text: str) -> None:
-        """As the other host warns."""
+        """Warn as the other host does."""
         self.host.warn(text)
 
 

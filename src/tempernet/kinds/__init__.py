@@ -21,7 +21,7 @@ KINDS: dict[str, AnyKind] = {kind.name: kind for kind in (SWEEP, EVIDENCE, ANNEA
 
 
 def kind_named(name: str | None) -> AnyKind:
-    """The kind of this name; the first if none is named."""
+    """The kind with this name; the first one if none is named."""
     if name is None:
         return next(iter(KINDS.values()))
     if name not in KINDS:

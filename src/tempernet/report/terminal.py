@@ -1,4 +1,4 @@
-"""What a person sees: progress as a bar or as plain lines, tables, and lines of text."""
+"""Output for a terminal: progress as a bar or as plain lines, tables, and lines of text."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ PLAIN_WIDTH = 132
 
 
 class Quiet:
-    """Shows nothing."""
+    """Progress that shows nothing."""
 
     def __call__(self, told: Told) -> None:
-        """Ignore what is told."""
+        """Ignore the progress."""
 
     def close(self) -> None:
         """Nothing to close."""

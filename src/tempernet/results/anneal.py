@@ -20,13 +20,13 @@ from tempernet.tasks.problem import make_schedule
 
 @dataclass(frozen=True, eq=False)
 class AnnealResults:
-    """A cooling as read from its folder. Temperatures fall; only those that are over are here."""
+    """A cooling as read from its folder, with the temperatures that are over."""
 
     path: Path | None
     settings: AnnealSettings
     provenance: JsonObject
     temperatures: np.ndarray
-    """(temperatures,), as are the next five."""
+    """The temperatures that are over, decreasing, (temperatures,); the next five have its shape."""
     time_steps: np.ndarray
     acceptance: np.ndarray
     train_loss: Estimate

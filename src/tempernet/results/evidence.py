@@ -57,7 +57,7 @@ class EvidenceResults:
 
     @property
     def rungs(self) -> RungPath:
-        """The path."""
+        """The path of rungs."""
         return self.recorded.rungs
 
     @property
@@ -67,7 +67,7 @@ class EvidenceResults:
 
     @property
     def method(self) -> str:
-        """Temperature or bridge."""
+        """Which path it is: "temperature" or "bridge"."""
         return "temperature" if self.rungs.parameter == "temperature" else "bridge"
 
     @property
@@ -77,7 +77,7 @@ class EvidenceResults:
 
     @property
     def log_evidence(self) -> Estimate:
-        """The headline."""
+        """The log evidence by the headline's estimator, with its error."""
         found = self.log_integrals[self.headline]
         return Estimate(np.asarray(found.value - self.log_volume), np.asarray(found.error))
 

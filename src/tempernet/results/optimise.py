@@ -60,12 +60,12 @@ class OptimiseResults:
 
     @property
     def method(self) -> str:
-        """The minimiser as people call it."""
+        """The name of the minimiser in words."""
         return {"fire": "FIRE", "alg3": "Alg. 3"}[self.settings.optimise.minimiser]
 
     @property
     def finished(self) -> bool:
-        """Only a finished one can be read."""
+        """True: only a finished optimisation can be read."""
         return True
 
     @property

@@ -31,7 +31,7 @@ class Members(Generic[S]):
     """Which of the weights that a kind of run keeps make an ensemble."""
 
     count_after: Callable[[S], int] = _all_count
-    """Weights count that were kept after this round."""
+    """The round after which weights that are kept count."""
     best_fn: Callable[[Path], float | None] | None = None
     """The best temperature of a run, None if it has none. Without it there is one temperature."""
 
@@ -40,9 +40,9 @@ class Ensemble(NamedTuple):
     """Networks of a run."""
 
     weights: Weights
-    """With a leading axis of members."""
+    """Weights with a leading axis of members."""
     temperature: float
-    """At which they were sampled; 0 if optimised."""
+    """The temperature at which they were sampled; 0 if they were optimised."""
 
 
 class Predicted(NamedTuple):
@@ -54,7 +54,7 @@ class Predicted(NamedTuple):
 
     @property
     def table(self) -> str:
-        """CSV, a line an example."""
+        """The prediction as CSV, a line an example."""
         return self.prediction.table(self.labels)
 
 
@@ -112,7 +112,7 @@ def document(found: Predicted) -> dict[str, object]:
 
 
 def statements(found: Predicted) -> list[str]:
-    """The same in words."""
+    """The prediction in words, a few lines."""
     prediction, where = found.prediction, f"networks at T = {found.temperature:.4g}"
     by = f"{prediction.members} {'optimised networks' if found.temperature == 0 else where}"
     lines = [f"{len(prediction.probabilities)} examples predicted by {by}"]

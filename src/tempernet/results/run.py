@@ -33,7 +33,7 @@ class Results(Protocol):
 
     @property
     def settings(self) -> RunSettings:
-        """Its settings."""
+        """The settings of the run."""
 
     @property
     def finished(self) -> bool:

@@ -1,4 +1,4 @@
-"""From rows of records to named arrays, by the declarations of what is recorded."""
+"""From rows of records to named arrays, as the observables declare them."""
 
 from __future__ import annotations
 

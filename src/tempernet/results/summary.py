@@ -106,7 +106,7 @@ def ensemble_scores(
 
 
 def by_round(series: xarray.Dataset) -> np.ndarray:
-    """Who sat where: (rounds, copies, K)."""
+    """The replica at each rung: (rounds, copies, K)."""
     return np.asarray(series.replica.transpose("round", "copy", "temperature").values)
 
 

@@ -46,7 +46,7 @@ def netcdf(results: SweepResults, *, with_networks: bool = False) -> bytes:
 
 
 def read_netcdf(path: Path) -> SweepResults:
-    """The results in a file that `netcdf` made with networks; the verdict is worked out anew."""
+    """The results in a file that `netcdf` made with networks; the verdict is computed anew."""
     try:
         tree = xarray.open_datatree(path, engine="h5netcdf").load()
     except (OSError, ValueError, KeyError) as error:

@@ -1,4 +1,4 @@
-"""How a run is: its heartbeat, its verdict so far, and whether its folder is whole.
+"""The status of a run: its heartbeat, its verdict so far, and whether its folder is whole.
 
 Reads only.
 """

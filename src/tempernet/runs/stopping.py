@@ -21,7 +21,7 @@ from tempernet.errors import ConfigError
 
 EXIT_STOPPED = 6
 GRACE_SECONDS = 8.0
-"""How long a run may take to come to the wish: a checkpoint is written in less."""
+"""How long a run may take to stop once it is asked to: a checkpoint is written in less."""
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 

@@ -52,7 +52,7 @@ class Anneal(Task[AnnealSettings]):
         self.schedule = make_schedule(settings)
 
     def run(self) -> None:
-        """From where the folder is to the end."""
+        """Run from where the folder is to the end."""
         self.show("initialise")
         path = temperature_path(self.schedule.temperatures[:1])
         self.engine = make_engine(self.settings, self.problem, path, self.begun_tile())
@@ -156,11 +156,11 @@ class Anneal(Task[AnnealSettings]):
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The position."""
+        """The position, for a checkpoint."""
         return self.engine.packed(self.position.state) | self.position.arrays()
 
     def meta(self) -> JsonObject:
-        """How far it is."""
+        """How far the task is, for a checkpoint."""
         return {"round": self.position.round}
 
     def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:

@@ -1,4 +1,4 @@
-"""What every task does besides its own work: progress, stopping, checkpoints, going on from one."""
+"""What every task does besides its own work: progress, stopping, checkpoints, resuming."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Task(Host, ABC, Generic[S]):
 
     @abstractmethod
     def run(self) -> None:
-        """From where the folder is to the end."""
+        """Run from where the folder is to the end."""
 
     @abstractmethod
     def arrays(self) -> dict[str, np.ndarray]:
@@ -126,7 +126,7 @@ class Task(Host, ABC, Generic[S]):
         return True
 
     def finish(self) -> None:
-        """The last checkpoint."""
+        """Write the last checkpoint."""
         self.finished = True
         self.note("finished")
         self.checkpoint()
@@ -134,7 +134,7 @@ class Task(Host, ABC, Generic[S]):
     # What it can use: the host of samplers.
 
     def wait(self, *results: object) -> None:
-        """Until the devices are done, or someone asks to stop: JAX would not let a signal in."""
+        """Wait until the devices are done or a stop is asked for: JAX would not let a signal in."""
         began = time.monotonic()
         leaves = jax.tree.leaves(results)
         while True:
@@ -157,11 +157,11 @@ class Task(Host, ABC, Generic[S]):
         return self.records.load(series)
 
     def note(self, text: str) -> None:
-        """A line for the log."""
+        """Add a line to the log."""
         self.folder.log.append(text)
 
     def warn(self, text: str) -> None:
-        """Tell whoever watches, and keep it for the status."""
+        """Warn whoever watches, and keep the warning for the status."""
         self.warnings.append(text)
         self.note(f"warning: {text}")
         self.watch.warn_fn(text)
@@ -191,24 +191,24 @@ class Task(Host, ABC, Generic[S]):
         self._checkpoint_at = time.monotonic()
 
     def checkpoint_if_due(self) -> None:
-        """If the last one is older than the settings allow."""
+        """Write a checkpoint if the last one is older than the settings allow."""
         if time.monotonic() - self._checkpoint_at > self.settings.output.checkpoint_seconds:
             self.checkpoint()
 
     def stop(self, at: str) -> None:
-        """The last checkpoint of a run that is asked to stop."""
+        """Write the last checkpoint of a run that is asked to stop."""
         self.note(f"stopped {at}")
         self.checkpoint()
 
     def _mend_log(self, found: Checkpoint | None) -> None:
-        """A damaged log is set aside and a new one begun: nothing is worked out from it."""
+        """Set a damaged log aside and begin a new one: no result depends on it."""
         wanted = found.log_lines if found else 0
         for problem in self.folder.log.problems(wanted):
             aside = self.folder.log.begin_anew(after=wanted)
             self.warn(f"{problem}; what there is of it is now {aside.name}, and a new log begins")
 
     def _note_restart(self, at_round: int) -> None:
-        """Write into the provenance that the run goes on here, and whether still bit by bit."""
+        """Note in the provenance that the run was resumed, and whether its bits stay the same."""
         noted = self.folder.read_json(PROVENANCE)
         now = provenance(self.settings, self.problem, self.engine)
         if noted["data"]["sha256"] != now["data"]["sha256"]:

@@ -62,7 +62,7 @@ class BridgeEvidence(LadderTask[EvidenceSettings]):
     centre: Centre
 
     def run(self) -> None:
-        """The fit of the quadratic, then the path."""
+        """Run the fit of the quadratic, then the path."""
         self.show("initialise")
         at_one = temperature_path([1.0])
         replicas = self.settings.run.copies * self.settings.path.num

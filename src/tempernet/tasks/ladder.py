@@ -38,7 +38,7 @@ class LadderTask(Task[S]):
         return None
 
     def run(self) -> None:
-        """From where the folder is to the end."""
+        """Run from where the folder is to the end."""
         self.show("initialise")
         self.engine = self.make_engine(self.begun_tile())
         procedure = self.procedure()

@@ -35,7 +35,7 @@ class Optimise(Task[OptimiseSettings]):
     """An optimisation in a run folder."""
 
     pool: Pool | None
-    """The best so far."""
+    """The best starts so far."""
     started: int
     reached: int
 
@@ -53,7 +53,7 @@ class Optimise(Task[OptimiseSettings]):
         )
 
     def run(self) -> None:
-        """From where the folder is to the end."""
+        """Run from where the folder is to the end."""
         self.show("initialise")
         self.engine = free_engine(
             self.settings, self.problem, self.settings.run.copies, self.begun_tile()
@@ -124,11 +124,11 @@ class Optimise(Task[OptimiseSettings]):
             self.keep(facts | packed("leaf", one_rung))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The best so far."""
+        """The best starts so far."""
         return packed("pool", self.pool)
 
     def meta(self) -> JsonObject:
-        """How far it is."""
+        """How far the task is, for a checkpoint."""
         return {"round": self.started, "reached": self.reached}
 
     def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:

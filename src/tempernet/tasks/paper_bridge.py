@@ -49,7 +49,7 @@ class PaperBridge(Task[EvidenceSettings]):
         self.total = self.each * len(self.lambdas)
 
     def run(self) -> None:
-        """The fit without walls, then bridge after bridge."""
+        """Run the fit without walls, then one bridge after the other."""
         self.show("initialise")
         settings, problem, tile = self.settings, self.problem, self.begun_tile()
         at_one = temperature_path([1.0])
@@ -112,11 +112,11 @@ class PaperBridge(Task[EvidenceSettings]):
             self.record(SERIES, row)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The position."""
+        """The position, for a checkpoint."""
         return self.engine.packed(self.state) | {"step_sizes": self.adaptation.step_sizes}
 
     def meta(self) -> JsonObject:
-        """How far the run is."""
+        """How far the run is, for a checkpoint."""
         return {"round": self.round, "tuned": self.tuned}
 
     def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:

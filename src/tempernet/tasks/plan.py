@@ -1,4 +1,4 @@
-"""What a run will take, put together: gradients, memory, disk and time."""
+"""The plan of a run: the gradients, memory, disk and time that it will take."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Plan:
     network: str
     weights: int
     examples: int
-    """Those that train."""
+    """Number of training examples."""
     replicas: int
     made_of: str
     """What the replicas are: `2 copies of 22 temperatures`."""

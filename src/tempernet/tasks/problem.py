@@ -155,7 +155,7 @@ def load_data(settings: RunSettings) -> Dataset:
 
 
 def load_same_data(folder: RunFolder, settings: RunSettings) -> Dataset:
-    """The data of a run, which must be what they were."""
+    """The data of a run, which must be the data it began with."""
     data = load_data(settings)
     if data.sha256 != folder.read_json(PROVENANCE)["data"]["sha256"]:
         raise StoreError(
@@ -193,7 +193,7 @@ def make_network(settings: RunSettings, data: Dataset) -> MLP:
 
 
 def model_hash(network: MLP, settings: RunSettings) -> str:
-    """Names the network and its prior."""
+    """A hash that names the network and its prior."""
     text = f"{MLP.__name__} {network} {settings.prior!r}"
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Where a run comes from: what shaped it besides its settings."""
+"""Provenance: what shaped a run besides its settings."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def provenance(settings: RunSettings, problem: Problem, engine: Engine) -> JsonO
 
 
 def _train_hash(problem: Problem) -> str:
-    """Names the training examples as the energy reads them, whatever is held out."""
+    """A hash of the training examples as the energy reads them, whatever is held out."""
     train = problem.data.train
     return hashlib.sha256(
         np.ascontiguousarray(train.x).tobytes() + np.ascontiguousarray(train.y).tobytes()

@@ -25,17 +25,17 @@ class InFitFolder(FitHost):
         self._saved = time.monotonic()
 
     def checkpoint(self) -> None:
-        """Save where the fit is."""
+        """Write a checkpoint of the fit."""
         self.checkpoints.save(self.fit.arrays(), self.fit.sampler.meta())
         self._saved = time.monotonic()
 
     def checkpoint_if_due(self) -> None:
-        """If the last one is older than the settings allow."""
+        """Write a checkpoint if the last one is older than the settings allow."""
         if time.monotonic() - self._saved > self.task.settings.output.checkpoint_seconds:
             self.checkpoint()
 
     def stop(self, at: str) -> None:
-        """Save where a fit is that was asked to stop."""
+        """Write a checkpoint of a fit that is asked to stop."""
         self.checkpoint()
 
 

@@ -76,7 +76,7 @@ class Adaptation:
 
     path: Path
     step_sizes: np.ndarray
-    """Reduced, (K,)."""
+    """Reduced step sizes, (K,)."""
     search: rules.Search
     measured: Measured
 
@@ -123,13 +123,13 @@ class Adaptation:
         return moved, acceptance
 
     def learn(self, record: Record, tuning: Tuning, largest: float) -> None:
-        """Better step sizes from the acceptance of a round of burn-in."""
+        """Improve the step sizes by the acceptance of a round of burn-in."""
         acceptance = np.asarray(record.info.acceptance).mean(axis=0)
         self.search = rules.search_step(self.search, acceptance, tuning, largest)
         self.step_sizes = np.exp(self.search.log_step)
 
     def settle(self, largest: float) -> None:
-        """The step sizes that the stage has found."""
+        """Take the step sizes that the stage has found."""
         self.step_sizes = rules.found(self.search, largest)
 
     def move(self) -> Barrier:
@@ -142,12 +142,12 @@ class Adaptation:
         return barrier
 
     def begin_stage(self, largest: float) -> None:
-        """Forget what the last stage measured."""
+        """Begin to measure anew."""
         self.search = rules.start_search(self.step_sizes, largest, near=True)
         self.measured = Measured.none(self.path)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """For a checkpoint."""
+        """The position, for a checkpoint."""
         found = {
             f"measured_{name}": np.asarray(value) for name, value in vars(self.measured).items()
         }
@@ -157,7 +157,7 @@ class Adaptation:
         return found | {"path_values": self.path.values, "step_sizes": self.step_sizes}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """From a checkpoint."""
+        """Restore the position from a checkpoint."""
         self.path = self.path.moved(arrays["path_values"])
         self.step_sizes = arrays["step_sizes"]
         searched: dict[str, Any] = {name: arrays[f"search_{name}"] for name in rules.Search._fields}

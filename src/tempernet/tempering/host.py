@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 @dataclass(frozen=True)
 class Progress:
-    """What a run tells of itself while it works."""
+    """How far a run is."""
 
     phase: str
     done: int
@@ -66,25 +66,25 @@ class Host:
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]} if rows else {}
 
     def note(self, text: str) -> None:
-        """A line for the log."""
+        """Add a line to the log."""
 
     def warn(self, text: str) -> None:
-        """Something that the user should know."""
+        """Tell the user of something wrong."""
         self.warn_fn(text)
 
     def tell(self, progress: Progress, *, always: bool = False) -> None:
-        """How far the run is; `always` if it must not be left out."""
+        """Report how far the run is; `always` if the report must not be left out."""
         self.report_fn(progress)
 
     def show(self, phase: str, done: int = 0, total: int = 1) -> None:
-        """A phase without rounds."""
+        """Report a phase without rounds."""
         self.tell(Progress(phase, done, total), always=True)
 
     def checkpoint(self) -> None:
-        """Write down where the run is."""
+        """Write a checkpoint."""
 
     def checkpoint_if_due(self) -> None:
-        """The same, if it was not done for a while."""
+        """Write a checkpoint if the last one is old."""
 
     def stop(self, at: str) -> None:
-        """Write down where a run is that was asked to stop, with where that was in words."""
+        """Write a checkpoint of a run that is asked to stop; `at` says in words where it is."""

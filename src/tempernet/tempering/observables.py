@@ -40,7 +40,7 @@ class HeldOut(NamedTuple):
 
 
 class Moment:
-    """The end of a round: what it is known by, and what is worked out of it, each thing once."""
+    """The end of a round: its state and record, and what is computed from them, each thing once."""
 
     def __init__(
         self,
@@ -236,7 +236,7 @@ OBSERVABLES: list[Observable] = [
         "part_test_accuracy", "part_test", "accuracy", "the scored part of the test set", "keep"
     ),
 ]
-"""All but what depends on the path."""
+"""All observables that do not depend on the path."""
 
 
 def of_path(path: Path) -> list[Observable]:

@@ -52,14 +52,14 @@ class Population:
     betas: np.ndarray
     """1/T of all temperatures so far, (stages,)."""
     step_sizes: np.ndarray
-    """Reduced, (stages,)."""
+    """Reduced step sizes, (stages,)."""
     spread: np.ndarray
     """Standard deviation of E within a copy: (stages,)."""
     kept: list[np.ndarray]
     """Leaves of the weights that were kept: (stages, copies, KEPT, ...)."""
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All of it but the state, for a checkpoint."""
+        """The position without the state, for a checkpoint."""
         named = {name: np.asarray(getattr(self, name)) for name in ("beta", "step_size", *_TABLES)}
         named["round"] = np.asarray(self.state.round)
         leaves = {f"kept{i}": leaf for i, leaf in enumerate(self.kept)}
@@ -67,7 +67,7 @@ class Population:
 
     @classmethod
     def restored(cls, state: State, arrays: Mapping[str, np.ndarray]) -> Population:
-        """From a checkpoint."""
+        """Restore the position from a checkpoint."""
         own = {name.removeprefix("population_"): value for name, value in arrays.items()}
         leaves = [own[f"kept{i}"] for i in range(sum(name.startswith("kept") for name in own))]
         state = state._replace(round=jnp.int32(own["round"]))
@@ -88,7 +88,7 @@ class Cooling:
         self.first, self.last = float(engine.path.beta.min()), float(engine.path.beta.max())
 
     def start(self, weights: Weights, wait_fn: WaitFn = lambda *results: None) -> Population:
-        """At the hottest rung."""
+        """Begin at the hottest rung."""
         state, nothing = self.engine.start(weights), np.empty(0)
         leaves = [
             np.empty((0, self.engine.copies, KEPT, *leaf.shape[1:]))
@@ -104,7 +104,7 @@ class Cooling:
         return population.beta >= self.last
 
     def stage(self, population: Population, wait_fn: WaitFn = lambda *results: None) -> Population:
-        """The next temperature: drawn anew by the weights, then moved."""
+        """The next temperature: the population is resampled by its weights, then moved."""
         engine, state = self.engine, population.state
         energy = engine.energies(state)
         beta = next_beta(energy, population.beta, self.last)
@@ -117,7 +117,7 @@ class Cooling:
     def _moved(
         self, before: Population, state: State, beta: float, rounds: int, wait_fn: WaitFn
     ) -> Population:
-        """A few rounds at one temperature; the step size follows the acceptance."""
+        """Move for a few rounds at one temperature; the step size follows the acceptance."""
         engine = self.engine
         # The right dt = eps sqrt(beta) of a quadratic energy is the same at every T; where walls
         # limit it, eps is.
@@ -167,7 +167,7 @@ class Cooling:
 
 
 def _acceptance(record: Record, beta: float) -> np.ndarray:
-    """The mean over all replicas: (1,)."""
+    """Mean acceptance of all replicas, (1,)."""
     if not np.isfinite(np.asarray(record.phi)).all():
         raise NumericsError(
             f"an energy is not finite while replicas cool, at 1/T = {beta:.4g}: "

@@ -34,7 +34,7 @@ class Reader:
 
     @property
     def num_rungs(self) -> int:
-        """K."""
+        """K, the number of rungs."""
         return self._programs.path.num_rungs
 
     @property
@@ -91,7 +91,7 @@ class Reader:
         return np.asarray(first + np.asarray(state.replica_at), np.intp)
 
     def _fetched(self, tree: T) -> T:
-        """On the host, without the padding.
+        """Arrays on the host, without the padding.
 
         Every operation on arrays that are spread over devices is one more program that all of them
         have to run. With many on their way, a device was seen to wait in an all-gather, for ever,

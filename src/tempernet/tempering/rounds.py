@@ -24,7 +24,7 @@ from tempernet.tempering.exchange import SwapInfo, SweepFn
 
 
 class State(NamedTuple):
-    """All that moves: the replicas, who sits where, the round."""
+    """All that moves: the replicas, which rung each sits at, and the round."""
 
     kernel: KernelState
     """The kernel's state of every replica; the leading axis is padded to the layout."""
@@ -34,12 +34,12 @@ class State(NamedTuple):
 
 
 class Rungs(NamedTuple):
-    """All that belongs to rungs."""
+    """What belongs to the rungs."""
 
     coefficients: Array
-    """(K, M)."""
+    """Coefficients of the energy terms, (K, M)."""
     step_sizes: Array
-    """Reduced, (K,)."""
+    """Reduced step sizes, (K,)."""
     num_steps: Array
     """Steps of a trajectory, (K,)."""
     exact: Array
@@ -47,12 +47,12 @@ class Rungs(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What a round tells, in the order of rungs: (copies, K, ...), for pairs (copies, K-1)."""
+    """Results of a round in the order of rungs: (copies, K, ...), of pairs (copies, K-1)."""
 
     phi: Array
     """Energy terms after the trajectories and before the exchange: (copies, K, M)."""
     info: Info
-    """Fates of the round's trajectories; `acceptance` is their mean probability."""
+    """Counts over the round's trajectories; `acceptance` is their mean probability."""
     replica: Array
     """The replica, counted within its copy, that ran them."""
     swaps: SwapInfo

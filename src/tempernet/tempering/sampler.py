@@ -139,7 +139,7 @@ class Sampler:
     # The loop.
 
     def begin(self, weights: Weights | None = None) -> None:
-        """At the start: at these weights (leading axis R), or where the procedure has them."""
+        """Begin at these weights (leading axis R), or where the procedure starts."""
         procedure = self.procedure
         if weights is None:
             self.host.show("minimise")
@@ -152,7 +152,7 @@ class Sampler:
             self.state = self.engine.start(weights)
 
     def run(self) -> None:
-        """From where it is to the end."""
+        """Sample from the present position to the end."""
         while self.population is not None:
             self._guarded(self._cool, "while replicas cool")
         self._since = time.monotonic(), self.round
@@ -189,7 +189,7 @@ class Sampler:
         self.host.tell(Progress(COOL, passed, len(betas), detail=f"T = {1 / beta:.3g}"))
 
     def _spread_out(self, population: Population) -> None:
-        """Rungs, their step sizes and their first replicas as the population has found them."""
+        """Place the rungs, their step sizes and first replicas as the population has found them."""
         path = self.path
         found = barrier(population, path)
         self.host.note(
@@ -233,7 +233,7 @@ class Sampler:
         self.host.checkpoint()
 
     def _tune(self, thoroughly: bool) -> None:
-        """Step sizes by trajectories that are no part of the run."""
+        """Tune the step sizes by trajectories that are no part of the run."""
         self.host.show("tune")
         tuning = self.procedure.tuning
         if thoroughly:
@@ -277,7 +277,7 @@ class Sampler:
 
     @property
     def cold_rungs(self) -> int:
-        """How many rungs are the cold end that replicas travel from and to."""
+        """How many rungs make up the cold end, where round trips begin and end."""
         end = self.procedure.cold_to
         return 1 if end is None else max(1, int(np.sum(self.path.values <= end)))
 

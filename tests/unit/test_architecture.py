@@ -1,11 +1,12 @@
-"""The house: rooms import only from the rooms below them, and the map from the paper leads
-somewhere.
-"""
+"""The house: what imports what, how long files are, and whether the map from the paper is right."""
 
 import ast
 import importlib
 import re
-from collections.abc import Iterator
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -91,13 +92,12 @@ def test_rooms_import_only_downwards(file: Path) -> None:
 @pytest.mark.parametrize(
     ("room", "source", "found"),
     [
-        ("hmc", "from tempernet.tempering.engine import Engine", ["engine"]),
-        ("hmc", "def f():\n    import tempernet.devices.mesh", ["mesh"]),
-        ("hmc", "from tempernet import tuning as rules", ["tuning"]),
-        ("hmc", "from .rounds import Record", ["rounds"]),
-        ("hmc", "from . import paths, sampling", ["sampling"]),
-        ("hmc", "import tempernet", ["__init__"]),
-        ("hmc", "from tempernet.paths.path import Path\nimport jax.numpy as jnp", []),
+        ("kernels", "from tempernet.tempering.engine import Engine", ["tempering"]),
+        ("kernels", "def f():\n    import tempernet.devices.mesh", ["devices"]),
+        ("kernels", "from tempernet import tempering as rules", ["tempering"]),
+        ("kernels", "from tempernet import paths, store", ["store"]),
+        ("kernels", "import tempernet", ["__init__"]),
+        ("kernels", "from tempernet.paths.path import Path\nimport jax.numpy as jnp", []),
         (
             "data",
             "from tempernet.data.idx import read_idx\nfrom tempernet.errors import DataError",
@@ -110,13 +110,107 @@ def test_an_upward_import_is_seen(room: str, source: str, found: list[str]) -> N
 
 
 def test_an_upward_import_from_a_folder_is_seen() -> None:
-    assert upward("data", "from ..networks import MLP", "tempernet.data") == ["networks"]
+    assert upward("data", "from ..model.mlp import MLP", "tempernet.data") == ["model"]
     assert (
         upward(
             "data", "from .idx import read_idx\nfrom ..errors import DataError", "tempernet.data"
         )
         == []
     )
+
+
+LONGEST = 400
+MEDIAN = 150
+"""Lines of the longest file, and of the median one."""
+
+
+def modules() -> dict[str, Path]:
+    """Modules of the package by their dotted names."""
+    named = {}
+    for file in source_files():
+        parts = ["tempernet", *file.relative_to(PACKAGE).with_suffix("").parts]
+        named[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return named
+
+
+def runtime_imports(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """Imports of a module, those of its functions too, but not those for a type checker alone."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test):
+            continue
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child
+        else:
+            yield from runtime_imports(child)
+
+
+def imported_modules(source: str, known: Iterable[str]) -> set[str]:
+    """Which of the known modules a text imports, by absolute names."""
+    known, found = set(known), set()
+    for node in runtime_imports(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in known else node.module for name in names}
+    return found & known
+
+
+def cycle(imports: Mapping[str, set[str]]) -> list[str]:
+    """Names that import each other in a circle, the first again at the end; empty if none do."""
+    finished: set[str] = set()
+
+    def search(name: str, way: list[str]) -> list[str]:
+        if name in way:
+            return [*way[way.index(name) :], name]
+        if name in finished:
+            return []
+        for other in sorted(imports[name]):
+            if found := search(other, [*way, name]):
+                return found
+        finished.add(name)
+        return []
+
+    return next((found for name in sorted(imports) if (found := search(name, []))), [])
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    known = modules()
+    imports = {
+        name: imported_modules(file.read_text(), known) - {name} for name, file in known.items()
+    }
+    assert cycle(imports) == []
+
+
+def test_a_circle_is_seen() -> None:
+    imports = {"a": {"b"}, "b": {"c", "d"}, "c": set(), "d": {"b"}}
+    assert cycle(imports) == ["b", "d", "b"]
+    assert cycle({**imports, "d": {"c"}}) == []
+    source = "if TYPE_CHECKING:\n    from t.a import A\ndef f():\n    from t import b, no"
+    assert imported_modules(source, ["t", "t.a", "t.b"]) == {"t", "t.b"}
+
+
+def test_files_are_short() -> None:
+    lengths = {file: len(file.read_text().splitlines()) for file in source_files()}
+    assert [str(file) for file, length in lengths.items() if length > LONGEST] == []
+    assert statistics.median(lengths.values()) < MEDIAN
+
+
+@pytest.mark.parametrize("room", [room for room in ROOMS if (PACKAGE / room).is_dir()])
+def test_a_room_says_what_it_is_in_a_sentence(room: str) -> None:
+    said = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text()))
+    assert said
+    sentence = said.splitlines()[0]
+    assert sentence[0].isupper()
+    assert sentence.endswith(".")
+    assert ". " not in re.sub(r"(Alg|Eq|Fig|Sec)s?\. ", "", sentence)
+
+
+def test_the_command_starts_without_what_only_figures_and_results_need() -> None:
+    program = "import sys, tempernet.cli.app; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not {"matplotlib", "xarray", "arviz_stats", "pymbar"} & set(done.stdout.split())
 
 
 def links(text: str) -> tuple[list[str], list[str]]:

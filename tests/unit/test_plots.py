@@ -273,7 +273,9 @@ def make_optimised(test_loss: float, train_loss: float) -> OptimiseResults:
         "energy": 500 * losses,
     }
     provenance = {"data": {"name": "mnist16", "n_train": 500}}
-    return OptimiseResults(Path("optimised"), config.resolve(config.OptimiseSettings), provenance, {}, kept)
+    return OptimiseResults(
+        Path("optimised"), config.resolve(config.OptimiseSettings), provenance, {}, kept
+    )
 
 
 def test_a_best_temperature_that_has_not_equilibrated_is_a_hollow_star() -> None:

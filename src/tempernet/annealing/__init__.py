@@ -1,6 +1,6 @@
 """Simulated annealing: replicas that cool side by side, and the rule that stops them.
 
-The front door in Python is `anneal.anneal`, as `tempernet.anneal`.
+From Python, call `tempernet.anneal`.
 """
 
 from tempernet.annealing.annealer import LEAST_REPLICAS, Annealer

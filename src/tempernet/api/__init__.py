@@ -1,4 +1,4 @@
-"""The front doors in Python: `sample`, `log_evidence`, and `load`."""
+"""What a user calls from Python: `sample`, `log_evidence`, and `load`."""
 
 from tempernet.api.evidence import log_evidence
 from tempernet.api.evidences import Evidence

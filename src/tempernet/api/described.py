@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from tempernet.config import LadderSettings
 from tempernet.errors import ConfigError
 from tempernet.model.mlp import MLP
 from tempernet.model.target import Target, uninformed_loss
+from tempernet.store.files import JsonObject
 from tempernet.tempering.engine import Engine
 
 OWN_ENERGY = "an energy function"
@@ -30,8 +30,15 @@ def name_of(target: Target) -> str:
 
 def described(
     settings: LadderSettings, engine: Engine, *, burn_in: int, rounds: int
-) -> dict[str, Any]:
-    """Tables of settings that an engine and a length of sampling stand for."""
+) -> dict[str, object]:
+    """Tables of settings that describe what was done in Python, by name.
+
+    Args:
+        settings: what the tables hold where nothing else is known.
+        engine: what samples.
+        burn_in: rounds before the samples count.
+        rounds: rounds that count.
+    """
     target, dynamics = engine.target, engine.dynamics
     if dynamics.walls == "none" and target.prior.half_width is not None:
         raise ConfigError(
@@ -65,8 +72,14 @@ def described(
 
 def provenance_of(
     engine: Engine, *, labels: np.ndarray | None = None, n_validation: int = 0
-) -> dict[str, Any]:
-    """What shaped the samples besides settings; `labels` are those of the test examples."""
+) -> JsonObject:
+    """What shaped the samples besides settings, in the form of a run's provenance.
+
+    Args:
+        engine: what sampled.
+        labels: labels of the test examples, (examples,); None without a test set.
+        n_validation: number of validation examples.
+    """
     target = engine.target
     classes = None if target.network is None else classes_of(target)
     return {

@@ -29,7 +29,7 @@ from tempernet.tempering.starts import Start
 from tempernet.tempering.tuning import Tuning
 
 DEFAULTS = EvidenceSettings()
-"""Those of the command."""
+"""The command's settings, whose defaults hold here too."""
 DYNAMICS = Dynamics(
     num_steps=DEFAULTS.dynamics.num_steps, num_trajectories=DEFAULTS.dynamics.num_trajectories
 )

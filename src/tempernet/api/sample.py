@@ -31,9 +31,9 @@ from tempernet.tempering.starts import Start
 from tempernet.tempering.tuning import Tuning
 
 DEFAULTS = SweepSettings()
-"""Those of the command."""
+"""The command's settings, whose defaults hold here too."""
 ProgressFn = Callable[[str, int, int], None]
-"""(phase, done, total)."""
+"""Called with (phase, done, total) as the run goes on."""
 
 
 def sample(
@@ -150,9 +150,14 @@ def sample(
     )
     scores = sampler.scores
     ensemble = scores.ensemble / scores.count if scores is not None and scores.count else None
-    series = (host.load(name) for name in ("rounds", "scores", "full", "weights"))
     results = results_of(
-        Recorded(*series, ensemble=ensemble),
+        Recorded(
+            rounds=host.load("rounds"),
+            scores=host.load("scores"),
+            full=host.load("full"),
+            weights=host.load("weights"),
+            ensemble=ensemble,
+        ),
         settings,
         provenance_of(
             engine,
@@ -164,7 +169,7 @@ def sample(
 
 
 class Telling(Host):
-    """The host of sampling in Python: it shows how far it is, and says what the user should know."""
+    """The host of sampling in Python: shows progress, and warns the user."""
 
     def __init__(self, progress: bool | None, progress_fn: ProgressFn | None) -> None:
         super().__init__(warn_fn=_warn)
@@ -179,7 +184,7 @@ class Telling(Host):
         self._shown.close()
 
     def tell(self, progress: Progress, *, always: bool = False) -> None:
-        """Show it, and call the user's function."""
+        """Show the progress, and call the user's function."""
         self._shown(progress)
         if self._fn is not None:
             self._fn(progress.phase, progress.done, progress.total)

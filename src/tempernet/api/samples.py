@@ -42,7 +42,7 @@ class Samples(SweepResults):
     like: Weights = None
     """Shapes of one replica's weights."""
     prepare_fn: Callable[[np.ndarray], np.ndarray] = np.asarray
-    """New inputs as the user has them -> as the network reads them."""
+    """Raw inputs -> inputs as the network reads them."""
 
     @property
     def energy(self) -> np.ndarray:

@@ -1,1 +1,1 @@
-"""The `tempernet` command."""
+"""The `tempernet` command; its parts are imported by their modules."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -104,11 +105,17 @@ def status(
 
     study = is_study(run)
     while True:
-        told = Study.open(run).status() if study else current(run)
+        told: Mapping[str, object]
+        if study:
+            told = state = Study.open(run).status()
+            lines = list(state["steps"].items())
+        else:
+            told = status = current(run)
+            lines = rows(status)
         if as_json:
             print(json.dumps(told), flush=True)
         else:
-            show_rows(list(told["steps"].items()) if study else rows(told))
+            show_rows(lines)
         if not watch or told["finished"]:
             return
         time.sleep(WATCH_SECONDS)

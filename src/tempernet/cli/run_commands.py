@@ -47,7 +47,7 @@ def command_of(kind: AnyKind) -> Callable[..., None]:
 
 
 def _parameter(option: Option) -> inspect.Parameter:
-    annotation: object = Annotated[option.type | None, typer.Option(help=option.help)]  # type: ignore[name-defined]
+    annotation: object = Annotated[option.type | None, typer.Option(help=option.help)]
     return inspect.Parameter(
         option.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
     )

@@ -6,7 +6,7 @@ Where the sampler has a default of its own, in a dataclass, a table takes it fro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -19,6 +19,7 @@ Count = Annotated[int, Field(ge=1)]
 NotNegative = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(gt=0, lt=1)]
+BoxWalls = Literal["reflect", "reject"]
 Tables = Mapping[str, Mapping[str, object]]
 """Some of the settings, by table and name."""
 
@@ -114,8 +115,8 @@ class DynamicsTable(Table):
         default=Dynamics.num_trajectories,
         description="trajectories between exchanges, N_traj",
     )
-    walls: Literal["reflect", "reject"] = Field(
-        default=Dynamics.walls,
+    walls: BoxWalls = Field(
+        default=cast(BoxWalls, Dynamics.walls),
         description="what the walls of a box do to a trajectory",
     )
     jitter: Annotated[float, Field(ge=0, lt=1)] = Field(

@@ -201,4 +201,4 @@ def over_replicas(
 
 
 def _spec(*axes: str | None) -> PartitionSpec:
-    return PartitionSpec(*axes)  # type: ignore[no-untyped-call]
+    return PartitionSpec(*axes)

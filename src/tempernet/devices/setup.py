@@ -65,7 +65,7 @@ def configure(devices: int | None = None) -> None:
         return
     _wait_for_late_devices()
     if wanted is not None:
-        jax.config.update("jax_num_cpu_devices", wanted)  # type: ignore[no-untyped-call]
+        jax.config.update("jax_num_cpu_devices", wanted)
 
 
 def warn_if_not_configured(in_use: int, *, is_asked: bool = False) -> None:
@@ -125,10 +125,10 @@ def _has_started() -> bool:
     # It then refuses another number of them, which is the public way to know.
     before: int = jax.config.jax_num_cpu_devices  # type: ignore[attr-defined]
     try:
-        jax.config.update("jax_num_cpu_devices", before + 1)  # type: ignore[no-untyped-call]
+        jax.config.update("jax_num_cpu_devices", before + 1)
     except RuntimeError:
         return True
-    jax.config.update("jax_num_cpu_devices", before)  # type: ignore[no-untyped-call]
+    jax.config.update("jax_num_cpu_devices", before)
     return False
 
 

@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
 
-from tempernet.devices.mesh import REPLICA, Layout, compiled, over_replicas
+from tempernet.devices.mesh import REPLICA, Layout, Specs, compiled, over_replicas
 from tempernet.model.networks import Weights
+from tempernet.model.target import Data
 
 MAX_BYTES = 200e6
 """Tiles whose working memory on a device exceeds this are not used."""
@@ -47,11 +47,11 @@ def untimed_tile(layout: Layout, *, by_length: bool) -> int:
 
 
 def fastest_tile(
-    trajectory_fn: Callable[[Weights, Any], Any],
+    trajectory_fn: Callable[[Weights, Data], object],
     like: Weights,
     layout: Layout,
-    data: Any,
-    specs: Any,
+    data: Data,
+    specs: Specs,
     *,
     by_length: bool,
 ) -> int:
@@ -159,11 +159,11 @@ def processor() -> str:
 
 
 def _stopwatch(
-    trajectory_fn: Callable[[Weights, Any], Any],
+    trajectory_fn: Callable[[Weights, Data], object],
     like: Weights,
     layout: Layout,
-    data: Any,
-    specs: Any,
+    data: Data,
+    specs: Specs,
 ) -> Stopwatch:
     """Seconds a replica of one run, after a first one; infinite if a tile takes too much memory."""
     program, arguments = _lowered(trajectory_fn, like, layout, data, specs)
@@ -182,12 +182,12 @@ def _stopwatch(
 
 
 def _lowered(
-    trajectory_fn: Callable[[Weights, Any], Any],
+    trajectory_fn: Callable[[Weights, Data], object],
     like: Weights,
     layout: Layout,
-    data: Any,
-    specs: Any,
-) -> tuple[jax.stages.Lowered, tuple[Weights, Any]]:
+    data: Data,
+    specs: Specs,
+) -> tuple[jax.stages.Lowered, tuple[Weights, Data]]:
     """The program of all replicas of a layout, and the weights and data it runs on."""
     zeros = jax.tree.map(
         lambda leaf: np.zeros((layout.num_replicas, *leaf.shape), leaf.dtype), like

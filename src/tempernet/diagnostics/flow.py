@@ -82,11 +82,11 @@ class Flow:
             return self.from_hot / (self.from_hot + self.from_cold)
 
     def arrays(self) -> dict[str, NDArray[np.integer]]:
-        """Copies of all counts by name, for a checkpoint."""
+        """All counts by name, copied, for a checkpoint."""
         return {f"flow_{name}": np.array(value) for name, value in vars(self).items()}
 
     def restore(self, arrays: Mapping[str, NDArray[np.integer]]) -> None:
-        """Take the counts back that `arrays` gave to a checkpoint."""
+        """Restore the counts from a checkpoint."""
         for name, value in vars(self).items():
             value[...] = arrays[f"flow_{name}"]
 
@@ -113,8 +113,8 @@ def freedom(replica: NDArray[np.integer]) -> float:
     """The power of time by which replicas spread over the rungs.
 
     Replicas that decorrelate within a round diffuse: their mean square displacement grows in
-    proportion to time, a power of 1. Those that remember what they are turn back to the rungs they
-    came from, however often they swap, and the power is near 0: subdiffusion. NaN if the record is
+    proportion to time, a power of 1. Those that stay in their mode turn back to the rungs they came
+    from, however often they swap, and the power is near 0: subdiffusion. NaN if the record is
     too short to tell, or the ladder so short that its ends tell instead.
 
     Args:
@@ -139,7 +139,7 @@ def sides_kept(replica: NDArray[np.integer]) -> NDArray[np.float64]:
     """The share of replicas on their old side of each pair of rungs, half a record later: (K - 1,).
 
     P(below | was below) - P(below | was above), for replicas that were within reach of the pair. It
-    is 1 where nothing passes and 0 where sides are forgotten; free diffusion that has got sigma
+    is 1 where nothing passes and 0 where sides have decorrelated; free diffusion that has got sigma
     rungs away leaves about 2 / sigma. Replicas of two kinds with a transition between them keep
     their sides however often neighbours swap, and copies may agree on how many there are of each
     kind because none has changed. NaN if the record is too short.

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from arviz_stats.base.array import array_stats
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtrit
 from scipy.stats import rankdata
@@ -80,6 +79,9 @@ def effective_sample_size(series: NDArray[np.floating]) -> NDArray[np.float64]:
     scaled, _, _ = _scaled(series)
     if scaled.shape[1] < LEAST_DRAWS:
         return np.full(scaled.shape[2:], np.nan)
+    # Imported here: it takes as long as the rest of the package.
+    from arviz_stats.base.array import array_stats
+
     ess = array_stats.ess(scaled, chain_axis=0, draw_axis=1, method="mean")
     copies, draws = scaled.shape[:2]
     return np.where(

@@ -31,9 +31,9 @@ MIN_ESS = 10.0
 MIN_FORGOTTEN = 3.0
 """Autocorrelation times that a run without round trips must span: e^-3 is left of the start."""
 MAX_SIDE_KEPT = 0.37
-"""Share of replicas that may keep to their side of a pair for half a run without trips: 1/e."""
+"""Share of replicas that need not cross a pair in half a run without round trips: 1/e."""
 MIN_FREEDOM = 0.6
-"""Below it, replicas without round trips are held back by their memory, and not by the ladder."""
+"""Below this power of time, slow decorrelation rather than the ladder holds replicas back."""
 MIN_DRAWS = 8
 """Draws a copy below which the halves say nothing."""
 
@@ -42,16 +42,16 @@ class Verdict(NamedTuple):
     """What was found, rung by rung."""
 
     equilibrated: NDArray[np.bool_]
-    """(K,)."""
+    """Whether each rung has equilibrated, (K,)."""
     reasons: tuple[tuple[Reason, ...], ...]
     """Why a rung has not equilibrated, K of them; empty if it has."""
     advice: tuple[Advice, ...]
     rhat: NDArray[np.float64]
-    """The worst over the observables, (K,)."""
+    """The largest R-hat of any observable, (K,)."""
     ess: NDArray[np.float64]
     """Effective draws of the observable that has the fewest, (K,)."""
     drift: NDArray[np.float64]
-    """The largest in size, (K,)."""
+    """The largest drift of any observable in size, in standard errors, (K,)."""
     forgotten: NDArray[np.float64]
     """Autocorrelation times that the run spans, of weights or predictions; (K,), NaN if unknown."""
 
@@ -189,7 +189,7 @@ def _reasons(names: list[str], found: _Found, copies: int, max_rhat: float) -> l
 def _old_replicas(
     forgotten: float, side_kept: float, side_of: tuple[float, ...], *, excused: bool
 ) -> list[Reason]:
-    """What speaks against a rung without round trips: its replicas may still be what they were.
+    """What speaks against a rung without round trips: its replicas may not have decorrelated.
 
     Weights may decorrelate while a network stays the same in kind. Then it keeps to its side of a
     transition, and copies that came from one side agree on where that is. So round trips are

@@ -24,9 +24,9 @@ from tempernet.evidence.mbar import mbar
 from tempernet.evidence.samples import PathSamples
 
 HEADLINE = "bar"
-"""Needs no integration rule, and each interval only its own two rungs."""
+"""The estimator that is believed: it needs no integration rule, only neighbouring rungs."""
 MAX_SPREAD = 3.0
-"""Errors that an estimator may lie from the headline."""
+"""How many standard errors an estimator may lie from the headline."""
 BOOTSTRAP = 200
 
 
@@ -35,7 +35,7 @@ class LogRatio(NamedTuple):
 
     value: float
     error: float
-    """The larger of what correlations within copies and differences between copies say."""
+    """Standard error: the larger of those from within copies and from between copies."""
     between: float
     """Standard error from the differences between copies alone; NaN for one copy."""
     bootstrap: float

@@ -21,6 +21,12 @@ def first_temperatures(target: Target, num: int, coldest: float, seed: int = 0) 
     At the cold end of a ladder the replica with the deepest mode wins every swap and stays for as
     long as its mode lives. With a few rungs below 1 it stays there instead, and T = 1 sees the
     others too.
+
+    Args:
+        target: what is sampled.
+        num: temperatures in all.
+        coldest: the lowest temperature, 1 or below.
+        seed: of the draws of the prior that place the hot rungs.
     """
     if not 0 < coldest <= 1:
         raise ConfigError(f"coldest must be a temperature above 0 and at most 1, got {coldest}")
@@ -35,7 +41,13 @@ def first_temperatures(target: Target, num: int, coldest: float, seed: int = 0) 
 
 
 def first_betas(target: Target, num: int, seed: int = 0) -> np.ndarray:
-    """Coefficients of E from 1 down to 0, (num,): geometric as far as draws of the prior feel E."""
+    """Coefficients of E from 1 down to 0, (num,): geometric as far as draws of the prior feel E.
+
+    Args:
+        target: what is sampled.
+        num: how many.
+        seed: of the draws of the prior.
+    """
     keys = jax.random.split(jax.random.key(seed), PRIOR_DRAWS)
     energies = np.asarray(
         jax.lax.map(lambda key: target.energy(target.prior.draw(key)), keys), np.float64

@@ -1,9 +1,8 @@
-"""The fit of a bridge's quadratic: w0 by minimisation, the diagonal k from fluctuations (Eq. 20)."""
+"""The fit of a bridge's quadratic: w0 by minimisation, diagonal k from fluctuations (Eq. 20)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +13,7 @@ from tempernet.model.weights import packed, unpacked
 from tempernet.optimise.minimise import Minimiser
 from tempernet.paths.bridge import Centre
 from tempernet.tempering.engine import Engine
-from tempernet.tempering.host import Host, Progress
+from tempernet.tempering.host import Facts, Host, Progress
 from tempernet.tempering.rounds import State
 from tempernet.tempering.sampler import Procedure, Sampler
 from tempernet.tempering.starts import every_second
@@ -82,7 +81,7 @@ class QuadraticFit:
         self.sampler.begin(start)
 
     def run(self) -> Centre:
-        """To its end; arrays have a leading axis of replicas if apart."""
+        """Run the fit to its end; arrays have a leading axis of replicas if apart."""
         self.sampler.run()
 
         def of_leaf(squares: np.ndarray) -> np.ndarray:
@@ -96,11 +95,11 @@ class QuadraticFit:
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """Where the fit is, for a checkpoint."""
+        """The position of the fit, for a checkpoint."""
         found = self.sampler.arrays() | {"energy": self.energy}
         return found | packed("centre", self.centre) | packed("squares", self.squares)
 
-    def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:
         """Go back to a checkpoint."""
         self.sampler.restore(arrays, meta)
         like = self.engine.target.prior.like
@@ -110,7 +109,7 @@ class QuadraticFit:
 
     def _add_squares(self, state: State) -> None:
         def add(squares: np.ndarray, weights: np.ndarray, centre: np.ndarray) -> np.ndarray:
-            return squares + np.square(weights - centre)
+            return np.asarray(squares + np.square(weights - centre))
 
         weights = self.engine.weights(state)
         self.squares = jax.tree.map(add, self.squares, weights, self.centre)
@@ -124,27 +123,34 @@ class FitHost(Host):
         self.host = host
         self.fit: QuadraticFit
 
-    def wait(self, *results: Any) -> None:
-        """As the other host waits."""
+    def wait(self, *results: object) -> None:
+        """Wait as the other host does."""
         self.host.wait(*results)
 
     def tell(self, progress: Progress, *, always: bool = False) -> None:
-        """The rounds of the fit as one phase."""
+        """Report the rounds of the fit as one phase."""
         if progress.total > 1:
             sampler = self.fit.sampler
             progress = Progress(PHASE, sampler.round, sampler.procedure.total)
         self.host.tell(progress, always=always)
 
     def warn(self, text: str) -> None:
-        """As the other host warns."""
+        """Warn as the other host does."""
         self.host.warn(text)
 
 
 def stiffness(mean_square: np.ndarray) -> np.ndarray:
-    """k = 1 / <(w - w0)^2> (Eq. 20) of any shape; what has not moved is as stiff as float32 tells."""
+    """k = 1 / <(w - w0)^2> (Eq. 20).
+
+    A weight that has not moved is as stiff as the precision of float32 allows.
+
+    Args:
+        mean_square: <(w - w0)^2>, of any shape.
+    """
     return np.asarray(1 / np.maximum(mean_square, np.finfo(np.float32).eps), np.float32)
 
 
 def on_device(centre: Centre) -> Centre:
     """The centre as arrays that a jitted function may hold."""
-    return jax.tree.map(jnp.asarray, centre)
+    placed: Centre = jax.tree.map(jnp.asarray, centre)
+    return placed

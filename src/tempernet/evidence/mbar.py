@@ -57,7 +57,7 @@ def _solve_mbar(reduced: NDArray[np.float64], numbers: NDArray[np.integer]) -> N
 
 @contextlib.contextmanager
 def _quiet_pymbar() -> Iterator[Any]:
-    """pymbar without its greetings, and JAX as it wants it.
+    """pymbar without its greetings, and with the JAX settings that it needs.
 
     Afterwards JAX is as it was, which pymbar does not see to.
     """

@@ -23,14 +23,14 @@ class Quadratic:
     """exp(-(w-w0)' k (w-w0) / 2) times the prior's exp(-energy), with a known integral."""
 
     centre: Weights
-    """w0."""
+    """w0, a pytree of the shapes of one replica's weights."""
     stiffness: Weights
-    """k, one a weight."""
+    """k, one value for each weight."""
     prior: Prior
 
     @property
     def log_integral(self) -> float:
-        """-F0 (Eqs. 19 and 23).
+        """log of the integral, -F0 (Eqs. 19 and 23).
 
         The integral is over a box that need not be centred on w0, or has a Gaussian prior's energy.
         """

@@ -19,9 +19,9 @@ class PathSamples:
     """Energy terms recorded at the rungs of a path."""
 
     coefficients: NDArray[np.floating]
-    """c, (K, M)."""
+    """Coefficients c of the rungs, (K, M)."""
     phi: NDArray[np.floating]
-    """(copies, rounds, K, M)."""
+    """Energy terms, (copies, rounds, K, M)."""
 
     @property
     def beta(self) -> NDArray[np.floating]:

@@ -7,7 +7,7 @@ file beside `hmc` and an entry in `registry.KERNELS`.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -50,7 +50,7 @@ class Rung(NamedTuple):
     """What a kernel is told of the rung its replica sits at."""
 
     coefficients: Array
-    """Of the energy terms, (M,)."""
+    """Coefficients of the energy terms, (M,)."""
     step_size: Array
     """Reduced, ()."""
     steps: Steps
@@ -81,6 +81,10 @@ class Kernel(Protocol[S]):
 
     def step(self, key: Array, state: S, rung: Rung) -> tuple[S, Info]:
         """One trajectory; the same key, state and rung give the same one."""
+
+
+AnyKernel = Kernel[Any]
+"""A kernel of whatever state: whoever makes one from a name knows no more of it."""
 
 
 class Settings(Protocol):

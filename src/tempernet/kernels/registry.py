@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
-from tempernet.kernels.base import Kernel, Settings
+from tempernet.kernels.base import AnyKernel, Settings
 from tempernet.kernels.hmc import HMC
 from tempernet.kernels.horowitz import Horowitz
 from tempernet.kernels.potential import Potential
@@ -14,7 +14,7 @@ from tempernet.model.networks import Weights
 class MakeKernelFn(Protocol):
     """Builds the kernel of one replica."""
 
-    def __call__(self, potential: Potential, masses: Weights, settings: Settings) -> Kernel[Any]:
+    def __call__(self, potential: Potential, masses: Weights, settings: Settings) -> AnyKernel:
         """`masses` has an array, or a number that broadcasts, for each leaf of the weights."""
 
 

@@ -1,6 +1,6 @@
-"""The list of kinds of run.
+"""Kinds of run: the list of what can be run, and what belongs to each.
 
-A new kind is a file here, its parts in the rooms below, and an entry in the list.
+A new kind is a file here, its parts in the packages that it uses, and an entry in the list.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KINDS: dict[str, AnyKind] = {kind.name: kind for kind in (SWEEP, EVIDENCE, ANNEA
 
 
 def kind_named(name: str | None) -> AnyKind:
-    """The kind of this name; the first if none is named."""
+    """The kind with this name; the first one if none is named."""
     if name is None:
         return next(iter(KINDS.values()))
     if name not in KINDS:

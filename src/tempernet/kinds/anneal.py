@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _parts() -> Parts[AnnealSettings, AnnealResults]:
-    """Imported when they are needed."""
+    """The parts of this kind, imported when they are needed."""
     from tempernet.report import anneal as report
     from tempernet.results import anneal as results
     from tempernet.results.predict import Members

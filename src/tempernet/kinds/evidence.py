@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _parts() -> Parts[EvidenceSettings, EvidenceResults]:
-    """Imported when they are needed."""
+    """The parts of this kind, imported when they are needed."""
     from tempernet.report import evidence as report
     from tempernet.results import evidence as results
     from tempernet.tasks.evidence import evidence_task

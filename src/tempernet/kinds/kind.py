@@ -1,4 +1,4 @@
-"""What a kind of run is: its settings, what carries it out, and all that is made of its results.
+"""What a kind of run is: its settings, its task, and what is made of its results.
 
 The command, the status, the study and the store ask a `Kind`, and never which kind they have.
 What is heavy to import stands in `Parts`, which are made when they are needed.
@@ -68,14 +68,14 @@ class Beside(NamedTuple):
 
 
 def _nothing_to_refuse(settings: RunSettings, problem: Problem) -> None:
-    """Any data will do."""
+    """Refuse nothing: any data will do."""
 
 
 @dataclass(frozen=True)
 class Parts(Generic[S, R]):
     """How a run is carried out, and what is made of it."""
 
-    task: Callable[[S, Problem, RunFolder, Watch], Task]
+    task: Callable[[S, Problem, RunFolder, Watch], Task[S]]
     load: Callable[[Path], R]
     """The results of a run folder."""
     headline: Callable[[R], str]
@@ -108,7 +108,7 @@ class Kind(Generic[S, R]):
     parts_fn: Callable[[], Parts[S, R]]
     options: tuple[Option, ...] = ()
     first_preset: str | None = None
-    """The preset of a run that is told nothing at all."""
+    """The preset of a run without any other settings."""
     needed_files: Callable[[S], Sequence[str]] = field(default=lambda settings: ())
     """Files that its folder must hold once there is a checkpoint."""
     draws_optimised: bool = False

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def _parts() -> Parts[OptimiseSettings, OptimiseResults]:
-    """Imported when they are needed."""
+    """The parts of this kind, imported when they are needed."""
     from tempernet.report import optimise as report
     from tempernet.results import optimise as results
     from tempernet.results.predict import Members

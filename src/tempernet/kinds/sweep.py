@@ -28,7 +28,7 @@ def images_of(data: Dataset | None) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def _parts() -> Parts[SweepSettings, SweepResults]:
-    """Imported when they are needed."""
+    """The parts of this kind, imported when they are needed."""
     from tempernet.report import sweep as report
     from tempernet.results import sweep as results
     from tempernet.results import sweep_files as exported

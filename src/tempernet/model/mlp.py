@@ -137,7 +137,7 @@ def _first_product(weight: Array, inputs: Array) -> Array:
 
 def _product_backward(factors: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
     weight, inputs = factors
-    across: Array = jax.lax.optimization_barrier(weight.T)  # type: ignore[no-untyped-call]
+    across: Array = jax.lax.optimization_barrier(weight.T)
     return slope @ inputs.T, across @ slope
 
 

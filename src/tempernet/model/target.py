@@ -205,7 +205,7 @@ def check_network(network: Network, examples: Examples) -> int:
     axis = network.example_axis
     shape = list(examples.x.shape[1:])
     shape.insert(0 if axis == 0 else len(shape), len(examples))
-    inputs = jax.ShapeDtypeStruct(tuple(shape), examples.x.dtype)  # type: ignore[no-untyped-call]
+    inputs = jax.ShapeDtypeStruct(tuple(shape), examples.x.dtype)
     try:
         scores = jax.eval_shape(
             lambda key, x: network.logits(network.init(key), x), jax.random.key(0), inputs

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 import numpy as np
-from numpy.typing import NDArray
 
 T = TypeVar("T")
 
 
-def packed(name: str, tree: object) -> dict[str, NDArray[Any]]:
+def packed(name: str, tree: object) -> dict[str, np.ndarray]:
     """The leaves of a tree as host arrays called `name0`, `name1`, ..."""
     return {f"{name}{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(tree))}
 
 
-def unpacked(name: str, arrays: Mapping[str, NDArray[Any]], like: T) -> T:
+def unpacked(name: str, arrays: Mapping[str, np.ndarray], like: T) -> T:
     """A tree of the structure of `like` from the arrays that `packed` gave; others are ignored."""
     leaves, structure = jax.tree.flatten(like)
     tree: T = jax.tree.unflatten(structure, [arrays[f"{name}{i}"] for i in range(len(leaves))])

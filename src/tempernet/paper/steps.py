@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import product
+from typing import cast
 
 from tempernet import config
 from tempernet.config import (
@@ -125,7 +126,7 @@ def _ends(network: str, n: int) -> Table:
     """The lowest and the highest temperature of Table 1."""
     preset = f"paper-{'m3star-' if network == 'M3star' else ''}d{n}"
     ladder = config.PRESETS[preset].tables["ladder"]
-    return {name: ladder[name] for name in ("low", "high")}
+    return {name: cast(float, ladder[name]) for name in ("low", "high")}
 
 
 def _step(

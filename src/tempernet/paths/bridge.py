@@ -18,7 +18,7 @@ class Centre(NamedTuple):
     """What a bridge leads to: w0, E(w0), and the diagonal k, one value for each weight."""
 
     weights: Weights
-    energy: Array | float
+    energy: Array | np.ndarray | float
     stiffness: Weights
 
 

@@ -42,7 +42,7 @@ class Path:
     parameter: str
     """What the parameter is called: "temperature", "beta" or "lambda"."""
     values: NDArray[np.float64]
-    """Of the parameter at the rungs, (K,)."""
+    """The parameter at each rung, (K,)."""
     coefficients_fn: Callable[[NDArray[np.float64]], NDArray[np.float64]]
     """Values (K,) -> c, (K, M)."""
     value_fn: Callable[[NDArray[np.float64]], NDArray[np.float64]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from tempernet.report.formatting import with_error
 from tempernet.report.terminal import show_lines
@@ -15,7 +14,7 @@ def headline(found: AnnealResults) -> str:
     return found.headline
 
 
-def document(found: AnnealResults) -> dict[str, Any]:
+def document(found: AnnealResults) -> dict[str, object]:
     """What `results.json` and `--json` say."""
     step, replica, draw = found.chosen
     return {

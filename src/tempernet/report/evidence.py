@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 from rich.table import Table
 
@@ -63,7 +62,7 @@ def show_comparison(found: Comparison, written: list[Path]) -> None:
         factor = found.log_bayes_factors[i]
         headline = model.log_integrals[model.headline]
         made.add_row(
-            f"{model.settings.network.name} ({model.path.name})",
+            f"{model.settings.network.name} ({model.name})",
             f"{model.method}, {model.settings.protocol}",
             with_error(headline.value, headline.error),
             f"{model.log_volume:.3f}",
@@ -104,7 +103,7 @@ def _lowest(results: EvidenceResults) -> float:
     return float(results.recorded.swap_rate.min())
 
 
-def document(results: EvidenceResults) -> dict[str, Any]:
+def document(results: EvidenceResults) -> dict[str, object]:
     """What `results.json` and `--json` say."""
     mean, error = results.log_evidence
     headline = results.log_integrals[results.headline]
@@ -137,7 +136,7 @@ def document(results: EvidenceResults) -> dict[str, Any]:
     }
 
 
-def comparison_document(found: Comparison) -> dict[str, Any]:
+def comparison_document(found: Comparison) -> dict[str, object]:
     """What `compare --json` says."""
     return {
         "kind": "comparison",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from tempernet.optimise.pool import STEPS_SHOWN
 from tempernet.report.formatting import with_error
@@ -16,7 +15,7 @@ def headline(found: OptimiseResults) -> str:
     return found.headline
 
 
-def document(found: OptimiseResults) -> dict[str, Any]:
+def document(found: OptimiseResults) -> dict[str, object]:
     """What `results.json` and `--json` say."""
     gradients = found.gradients
     return {

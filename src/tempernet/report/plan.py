@@ -1,4 +1,4 @@
-"""What is said of a plan."""
+"""The plan of a run, in words."""
 
 from __future__ import annotations
 

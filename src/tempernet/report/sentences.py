@@ -176,7 +176,7 @@ def barrier(found: Barrier, used: int, parameter: str = TEMPERATURE) -> str:
 
 
 def _finding(found: Reason, parameter: str, several: bool = False) -> str:
-    """What was found, without its limit; `several` if it is the worst of different values."""
+    """The value in words, without its limit; `several` if it is the worst of different values."""
     of = observable(found.observable)
     to = "" if not several else "down to " if found.kind in LEAST else "up to "
     match found.kind:

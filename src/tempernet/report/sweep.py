@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ def headline(results: SweepResults) -> str:
     return sentences.headline(results.verdict)
 
 
-def document(results: SweepResults) -> dict[str, Any]:
+def document(results: SweepResults) -> dict[str, object]:
     """What `results.json` and `--json` say."""
     summary = results.summary
     best = results.best

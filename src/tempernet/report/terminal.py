@@ -1,4 +1,4 @@
-"""What a person sees: progress as a bar or as plain lines, tables, and lines of text."""
+"""Output for a terminal: progress as a bar or as plain lines, tables, and lines of text."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ PLAIN_WIDTH = 132
 
 
 class Quiet:
-    """Shows nothing."""
+    """Progress that shows nothing."""
 
     def __call__(self, told: Told) -> None:
-        """Ignore what is told."""
+        """Ignore the progress."""
 
     def close(self) -> None:
         """Nothing to close."""
@@ -102,7 +102,15 @@ def _details(told: Told) -> str:
 def show_report(
     results: Results, length: str, numbers: Table, lines: list[str], written: list[Path]
 ) -> None:
-    """The title of a run, how much it has done, a table, what it says, and where everything is."""
+    """Print the title of a run, its length, a table, what it says, and which files were written.
+
+    Args:
+        results: of the run.
+        length: how much it has done, in words.
+        numbers: the table.
+        lines: what it says.
+        written: the files.
+    """
     console = console_for_output()
     console.print(f"[bold]{results.title}[/bold]", highlight=False)
     console.print(f"{length}{'' if results.finished else ', not finished'}", highlight=False)

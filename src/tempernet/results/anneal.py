@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray
@@ -14,19 +13,20 @@ from tempernet.config import AnnealSettings
 from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.errors import StoreError
 from tempernet.optimise.pool import spread
-from tempernet.results.run import Brief, columns, csv_lines, netcdf_file, open_run, subject
+from tempernet.results.run import Brief, columns, csv_lines, name_of, netcdf_file, open_run, subject
+from tempernet.store.files import JsonObject
 from tempernet.tasks.problem import make_schedule
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AnnealResults(Brief):
-    """A cooling as read from its folder. Temperatures fall; only those that are over are here."""
+    """A cooling as read from its folder, with the temperatures that are over."""
 
-    path: Path
+    path: Path | None
     settings: AnnealSettings
-    provenance: dict[str, Any]
+    provenance: JsonObject
     temperatures: np.ndarray
-    """(temperatures,), as are the next five."""
+    """The temperatures that are over, decreasing, (temperatures,); the next five have its shape."""
     time_steps: np.ndarray
     acceptance: np.ndarray
     train_loss: Estimate
@@ -42,7 +42,7 @@ class AnnealResults(Brief):
     def best(self) -> int:
         """The temperature of least average validation loss."""
         if self.course.best is None:
-            raise StoreError(f"{self.path} has no validation loss that is a number")
+            raise StoreError(f"{self.name} has no validation loss that is a number")
         return self.course.best
 
     @property
@@ -54,6 +54,11 @@ class AnnealResults(Brief):
     def finished(self) -> bool:
         """Whether the cooling has ended and been scored."""
         return bool(self.test)
+
+    @property
+    def name(self) -> str:
+        """Its folder's name, or "this run" for one that was made in Python."""
+        return name_of(self.path)
 
     @property
     def title(self) -> str:
@@ -148,7 +153,7 @@ def netcdf(found: AnnealResults) -> bytes:
     return netcdf_file(dataset.assign_attrs(found_so_far), found)
 
 
-def held_out_scores(found: AnnealResults) -> dict[str, Any]:
+def held_out_scores(found: AnnealResults) -> dict[str, dict[str, float]]:
     """On the test set: the chosen network, the ensemble and its members, optimised networks."""
     if not found.finished:
         return {}

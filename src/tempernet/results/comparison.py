@@ -18,7 +18,7 @@ class Comparison(NamedTuple):
 
     models: list[EvidenceResults]
     log_bayes_factors: list[Estimate]
-    """Of each model against the first."""
+    """log Bayes factor of each model against the first, with its error."""
     probabilities: np.ndarray
     """Posterior probabilities of the models, which the prior odds enter."""
     low: np.ndarray

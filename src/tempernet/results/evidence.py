@@ -27,8 +27,9 @@ from tempernet.evidence.estimators import HEADLINE, Disagreement, LogRatio
 from tempernet.paths.ladders import Barrier, measure_barrier
 from tempernet.paths.path import Path as RungPath
 from tempernet.results.path_records import RecordedPath, in_sequence, side_by_side
-from tempernet.results.run import Brief, open_run, subject
+from tempernet.results.run import Brief, name_of, open_run, subject
 from tempernet.store import RunFolder
+from tempernet.store.files import JsonObject
 from tempernet.store.folder import QUADRATIC
 
 
@@ -38,7 +39,7 @@ class EvidenceResults(Brief):
 
     path: Path | None
     settings: LadderSettings
-    provenance: dict[str, Any]
+    provenance: JsonObject
     recorded: RecordedPath
     log_integrals: dict[str, LogRatio]
     """log of the integral of exp(-E - prior energy), by estimator."""
@@ -48,7 +49,7 @@ class EvidenceResults(Brief):
     integrand: Estimate
     """<f> at each rung, (K,)."""
     overlap: np.ndarray
-    """Of the neighbours' histograms, (K-1,)."""
+    """Overlap of the histograms of neighbouring rungs, (K-1,)."""
     barrier: Barrier
     verdict: Verdict
     disagreements: tuple[Disagreement, ...]
@@ -56,7 +57,7 @@ class EvidenceResults(Brief):
 
     @property
     def rungs(self) -> RungPath:
-        """The path."""
+        """The path of rungs."""
         return self.recorded.rungs
 
     @property
@@ -66,7 +67,7 @@ class EvidenceResults(Brief):
 
     @property
     def method(self) -> str:
-        """Temperature or bridge."""
+        """Which path it is: "temperature" or "bridge"."""
         return "temperature" if self.rungs.parameter == "temperature" else "bridge"
 
     @property
@@ -76,13 +77,13 @@ class EvidenceResults(Brief):
 
     @property
     def log_evidence(self) -> Estimate:
-        """The headline."""
+        """The log evidence by the headline's estimator, with its error."""
         found = self.log_integrals[self.headline]
         return Estimate(np.asarray(found.value - self.log_volume), np.asarray(found.error))
 
     @property
     def drift(self) -> float:
-        """Errors between the two halves."""
+        """The second half less the first, in units of their standard error."""
         first, second = self.halves
         return (second.value - first.value) / math.hypot(first.error, second.error)
 
@@ -90,6 +91,11 @@ class EvidenceResults(Brief):
     def trusted(self) -> bool:
         """Whether the samples have equilibrated and the estimators agree."""
         return self.verdict.good and not self.disagreements
+
+    @property
+    def name(self) -> str:
+        """Its folder's name, or "this run" for one that was made in Python."""
+        return name_of(self.path)
 
     @property
     def title(self) -> str:
@@ -119,13 +125,22 @@ def load(path: Path, *, quick: bool = False) -> EvidenceResults:
 def results_of(
     recorded: RecordedPath,
     settings: LadderSettings,
-    provenance: dict[str, Any],
+    provenance: JsonObject,
     *,
     path: Path | None = None,
     finished: bool = True,
     quick: bool = False,
 ) -> EvidenceResults:
-    """The results of an evidence from what it recorded."""
+    """The results of an evidence from what it recorded.
+
+    Args:
+        recorded: the path, its samples and its swaps.
+        settings: of the run.
+        provenance: what shaped it besides.
+        path: its folder; None for a run that was made in Python.
+        finished: whether it has come to its end.
+        quick: use the headline's estimator alone, for a look at a run.
+    """
     samples, headline = recorded.samples, headline_of(settings)
     if samples.phi.shape[1] < 2:
         raise StoreError(
@@ -156,7 +171,7 @@ def results_of(
     )
 
 
-def rung_rows(results: EvidenceResults) -> list[dict[str, Any]]:
+def rung_rows(results: EvidenceResults) -> list[dict[str, object]]:
     """What is known of each rung, a row a rung."""
     recorded, verdict = results.recorded, results.verdict
     swap_rate, overlap = (
@@ -214,7 +229,7 @@ def netcdf(results: EvidenceResults) -> bytes:
 
 
 def csv_table(results: EvidenceResults) -> str:
-    """A line a rung."""
+    """What is known of each rung as CSV, a line a rung."""
     text = io.StringIO()
     rows = rung_rows(results)
     protocol = results.settings.protocol
@@ -227,7 +242,7 @@ def csv_table(results: EvidenceResults) -> str:
 
 
 def _read(
-    name: str, settings: LadderSettings, folder: RunFolder, provenance: dict[str, Any]
+    name: str, settings: LadderSettings, folder: RunFolder, provenance: JsonObject
 ) -> RecordedPath:
     if isinstance(settings, EvidenceSettings) and settings.path.method == "bridge":
         said = folder.read_json(QUADRATIC)

@@ -15,7 +15,14 @@ from tempernet.tempering.observables import OBSERVABLES, energy_term
 
 
 def verdict_on(series: xarray.Dataset, settings: SweepSettings, flow: Flow, kept: Rows) -> Verdict:
-    """The verdict on the rounds that count, of a sweep with these kept networks."""
+    """The verdict on the rounds of a sweep that count.
+
+    Args:
+        series: observables over these rounds (see `series.series_of`).
+        settings: of the sweep.
+        flow: the replica flow of these rounds.
+        kept: networks kept, arrays (rows, copies, kept temperatures, ...) by name.
+    """
     replica, temperatures = by_round(series), series.temperature.values
     narrow, kept_sides = bottleneck(flow.fraction_from_hot), sides_kept(replica)
 
@@ -59,9 +66,13 @@ def judged_of(series: xarray.Dataset) -> dict[str, np.ndarray]:
 
 
 def forgotten(kept: Rows, series: xarray.Dataset) -> np.ndarray:
-    """How often replicas have forgotten what they remember longest: (K,), NaN where unknown.
+    """Autocorrelation times of the weights that the run spans, (K,); NaN where unknown.
 
-    That is the weights of a layer, or the predictions where they were kept.
+    The slowest layer counts, or the predictions, where they were kept, if they are slower.
+
+    Args:
+        kept: networks kept, arrays (rows, copies, kept temperatures, ...) by name.
+        series: observables over the rounds that count.
     """
     temperatures = series.temperature.values
     found = np.full(len(temperatures), np.nan)
@@ -80,6 +91,6 @@ def forgotten(kept: Rows, series: xarray.Dataset) -> np.ndarray:
 
 
 def _remembered(leaves: list[np.ndarray], replica: np.ndarray) -> np.ndarray:
-    """What is remembered of all weights of a layer, or of the predictions: (K,)."""
+    """Autocorrelation of these arrays between one time they were kept and the next, (K,)."""
     flat = [leaf.reshape(*replica.shape, -1) for leaf in leaves]
     return remembered(np.concatenate(flat, axis=-1), replica)

@@ -26,10 +26,13 @@ class KeptAt(NamedTuple):
 def kept_at(
     kept: Mapping[str, np.ndarray], wanted: float | str, best: float | None, name: str
 ) -> KeptAt:
-    """The networks kept at a temperature: "best", or the one nearest to a number.
+    """The networks kept at a temperature.
 
-    `kept` are arrays (rows, copies, temperatures, ...), `best` is the best temperature if there is
-    one, and `name` is what a complaint calls the run.
+    Args:
+        kept: arrays (rows, copies, kept temperatures, ...) by name.
+        wanted: "best", or a number, for which the nearest temperature is taken.
+        best: the best temperature; None if there is none.
+        name: what an error message calls the run.
     """
     if not kept or not len(kept["round"]):
         raise StoreError(f"{name} has kept no weights yet; go on with: tempernet resume {name}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import xarray
@@ -13,19 +12,20 @@ from tempernet.config import OptimiseSettings
 from tempernet.diagnostics.statistics import Estimate
 from tempernet.errors import StoreError
 from tempernet.optimise.pool import STEPS_SHOWN, Spread, spread, success_rate
-from tempernet.results.run import Brief, csv_lines, netcdf_file, open_run, subject
+from tempernet.results.run import Brief, csv_lines, name_of, netcdf_file, open_run, subject
+from tempernet.store.files import JsonObject
 
 SCORED = ("train_loss", "train_accuracy", "test_loss", "test_accuracy", "widest")
-"""Of every start kept."""
+"""What is known of every start kept."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OptimiseResults(Brief):
     """An optimisation as read from its folder."""
 
-    path: Path
+    path: Path | None
     settings: OptimiseSettings
-    provenance: dict[str, Any]
+    provenance: JsonObject
     starts: dict[str, np.ndarray]
     """`energy`, `gradients` and `reached` of every start, (starts,) each."""
     kept: dict[str, np.ndarray]
@@ -48,6 +48,11 @@ class OptimiseResults(Brief):
         return {name: spread(self.kept[name]) for name in SCORED}
 
     @property
+    def name(self) -> str:
+        """Its folder's name, or "this run" for one that was made in Python."""
+        return name_of(self.path)
+
+    @property
     def title(self) -> str:
         """Network, data, method and protocol in a few words."""
         how = f"optimised by {self.method}, {self.settings.protocol} protocol"
@@ -55,12 +60,12 @@ class OptimiseResults(Brief):
 
     @property
     def method(self) -> str:
-        """The minimiser as people call it."""
+        """The name of the minimiser in words."""
         return {"fire": "FIRE", "alg3": "Alg. 3"}[self.settings.optimise.minimiser]
 
     @property
     def finished(self) -> bool:
-        """Only a finished one can be read."""
+        """True: only a finished optimisation can be read."""
         return True
 
     @property

@@ -48,10 +48,14 @@ class RecordedPath:
 def side_by_side(
     name: str, settings: LadderSettings, rows: Rows, parameter: str, known: np.ndarray
 ) -> RecordedPath:
-    """Rungs sampled side by side; of temperatures, those from T = 1 on.
+    """A path whose rungs were sampled side by side; of temperatures, those from T = 1 on.
 
-    `name` is what a complaint calls the run, `rows` are its rounds, burn-in included, and
-    `parameter` is the one of the path.
+    Args:
+        name: what an error message calls the run.
+        settings: of the run.
+        rows: its rounds, burn-in included: arrays (rounds, copies, K, ...) by name.
+        parameter: of the path, "temperature" or "lambda".
+        known: log of the integral at the known end, (copies,) or ().
     """
     burn_in, done = settings.run.burn_in, len(next(iter(rows.values()), ()))
     if done <= burn_in:
@@ -88,7 +92,14 @@ def side_by_side(
 def in_sequence(
     name: str, settings: EvidenceSettings, rows: Rows, known: np.ndarray
 ) -> RecordedPath:
-    """Rungs sampled one after the other, which are known only when all of them are."""
+    """A path whose rungs were sampled one after the other; all of them must be there.
+
+    Args:
+        name: what an error message calls the run.
+        settings: of the run.
+        rows: rounds that count of all rungs in turn: arrays (rungs x rounds, copies, ...) by name.
+        known: log of the integral at the known end, (copies,) or ().
+    """
     rounds, num = settings.run.rounds, settings.path.num
     done = len(next(iter(rows.values()), ())) // rounds
     if done < num:

@@ -31,7 +31,7 @@ class Members(Generic[S]):
     """Which of the weights that a kind of run keeps make an ensemble."""
 
     count_after: Callable[[S], int] = _all_count
-    """Weights count that were kept after this round."""
+    """The round after which weights that are kept count."""
     best_fn: Callable[[Path], float | None] | None = None
     """The best temperature of a run, None if it has none. Without it there is one temperature."""
 
@@ -40,9 +40,9 @@ class Ensemble(NamedTuple):
     """Networks of a run."""
 
     weights: Weights
-    """With a leading axis of members."""
+    """Weights with a leading axis of members."""
     temperature: float
-    """At which they were sampled; 0 if optimised."""
+    """The temperature at which they were sampled; 0 if they were optimised."""
 
 
 class Predicted(NamedTuple):
@@ -54,16 +54,21 @@ class Predicted(NamedTuple):
 
     @property
     def table(self) -> str:
-        """CSV, a line an example."""
+        """The prediction as CSV, a line an example."""
         return self.prediction.table(self.labels)
 
 
 def predict_from(
     path: Path, model: type[S], members: Members[S], data: Path, temperature: str = BEST
 ) -> Predicted:
-    """Predict the examples of an npz file by what a run has stored.
+    """Predict the examples of an npz file from the weights that a run has stored.
 
-    `model` are the settings of its kind, and `members` says which of its weights are taken.
+    Args:
+        path: the run folder.
+        model: the settings of its kind.
+        members: which of its weights are taken.
+        data: the file.
+        temperature: "best", or a number, for which the nearest temperature is taken.
     """
     folder = RunFolder.open(path)
     settings = folder.settings(model)
@@ -77,7 +82,15 @@ def predict_from(
 def stored(
     folder: RunFolder, settings: S, network: Network, members: Members[S], wanted: str = BEST
 ) -> Ensemble:
-    """The weights that a run has kept at a temperature: "best", or the one nearest to a number."""
+    """The weights that a run has kept at a temperature.
+
+    Args:
+        folder: of the run.
+        settings: of the run.
+        network: whose weights they are.
+        members: which of them are taken.
+        wanted: "best", or a number, for which the nearest temperature is taken.
+    """
     rows = folder.weights.load("weights")
     if rows:
         # Burn-in may have grown after they were kept.
@@ -99,7 +112,7 @@ def document(found: Predicted) -> dict[str, object]:
 
 
 def statements(found: Predicted) -> list[str]:
-    """The same in words."""
+    """The prediction in words, a few lines."""
     prediction, where = found.prediction, f"networks at T = {found.temperature:.4g}"
     by = f"{prediction.members} {'optimised networks' if found.temperature == 0 else where}"
     lines = [f"{len(prediction.probabilities)} examples predicted by {by}"]

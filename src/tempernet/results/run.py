@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import xarray
@@ -14,6 +14,7 @@ import xarray
 from tempernet.config import RunSettings
 from tempernet.diagnostics.statistics import Estimate
 from tempernet.store import RunFolder
+from tempernet.store.files import JsonObject
 from tempernet.store.folder import PROVENANCE
 
 S = TypeVar("S", bound=RunSettings)
@@ -23,12 +24,16 @@ class Results(Protocol):
     """What is known of a run of any kind, once its folder is read."""
 
     @property
-    def path(self) -> Path:
-        """Its folder."""
+    def path(self) -> Path | None:
+        """Its folder; None for a run that was made in Python."""
+
+    @property
+    def name(self) -> str:
+        """What messages and figures call it."""
 
     @property
     def settings(self) -> RunSettings:
-        """Its settings."""
+        """The settings of the run."""
 
     @property
     def finished(self) -> bool:
@@ -51,7 +56,7 @@ class Opened(NamedTuple, Generic[S]):
 
     folder: RunFolder
     settings: S
-    provenance: dict[str, Any]
+    provenance: JsonObject
 
 
 def open_run(path: Path, *models: type[S]) -> Opened[S]:
@@ -60,7 +65,12 @@ def open_run(path: Path, *models: type[S]) -> Opened[S]:
     return Opened(folder, folder.settings(*models), folder.read_json(PROVENANCE))
 
 
-def subject(settings: RunSettings, provenance: Mapping[str, Any]) -> str:
+def name_of(path: Path | None) -> str:
+    """The name of a run folder, or "this run" where there is no folder."""
+    return "this run" if path is None else path.name
+
+
+def subject(settings: RunSettings, provenance: JsonObject) -> str:
     """`M3 on 500 images of mnist16`."""
     data = provenance["data"]
     return f"{settings.network.name} on {data['n_train']} images of {data['name']}"

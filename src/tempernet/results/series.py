@@ -1,4 +1,4 @@
-"""From rows of records to named arrays, by the declarations of what is recorded."""
+"""From rows of records to named arrays, as the observables declare them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,13 @@ def after(rows: Rows, burn_in: int) -> Rows:
 
 
 def series_of(rounds: Rows, scores: Rows, full: Rows) -> xarray.Dataset:
-    """Rows (draws, copy, ...) of a sweep as named arrays (copy, draws, temperature, ...)."""
+    """What a sweep recorded as named arrays (copy, draws, temperature, ...).
+
+    Args:
+        rounds: observables of the rounds, arrays (rounds, copies, ...) by name.
+        scores: held-out scores, arrays (scores, copies, K) by name.
+        full: scores on the whole test set, arrays (kept, copies, K) by name.
+    """
     by_cadence: dict[Cadence, Rows] = {"round": rounds, "score": scores, "keep": full}
     variables = {}
     for observable in [energy_term("energy", 0), *OBSERVABLES]:
@@ -75,9 +81,10 @@ def burn_in_of(rounds: Rows) -> xarray.Dataset:
         "time_step": "time_step",
         "num_steps": "num_steps",
     }
-    for name, column in of_rungs.items():
-        variables[name] = (("burn_in_round", "rung"), rounds[column])
-    return xarray.Dataset(variables)
+    moving = {
+        name: (("burn_in_round", "rung"), rounds[column]) for name, column in of_rungs.items()
+    }
+    return xarray.Dataset({**variables, **moving})
 
 
 def _variable(observable: Observable, rows: np.ndarray) -> xarray.Variable:

@@ -12,14 +12,22 @@ from tempernet.diagnostics.statistics import Estimate, average
 from tempernet.diagnostics.thermo import bimodality, heat_capacity, histogram_overlap
 from tempernet.diagnostics.verdict import Verdict
 from tempernet.model.scores import ensemble_score
+from tempernet.store.files import JsonObject
 
 SCORED = ("validation_loss", "validation_accuracy", "test_loss", "test_accuracy")
 
 
-def summarise(
-    series: xarray.Dataset, provenance: dict[str, Any], verdict: Verdict
-) -> xarray.Dataset:
-    """Averages with errors for every temperature."""
+def summarise(series: xarray.Dataset, provenance: JsonObject, verdict: Verdict) -> xarray.Dataset:
+    """Averages and standard errors at every temperature.
+
+    Args:
+        series: observables over the rounds that count (see `series.series_of`).
+        provenance: of the run: its number of training examples and of trajectories a round.
+        verdict: on these rounds.
+
+    Returns:
+        Variables over `temperature`, those of swaps for a rung and the next hotter one.
+    """
     temperatures = series.temperature.values
     # An energy of its own has no examples.
     n_train = max(1, int(provenance["data"]["n_train"]))
@@ -73,9 +81,15 @@ def summarise(
 
 
 def ensemble_scores(
-    mean: np.ndarray, provenance: dict[str, Any], series: xarray.Dataset
+    mean: np.ndarray, provenance: JsonObject, series: xarray.Dataset
 ) -> xarray.Dataset:
-    """Scores of the average prediction of all copies, with the spread between copies as its error."""
+    """Scores of the mean prediction of all copies; the error is the spread between copies.
+
+    Args:
+        mean: mean softmax outputs, (copies, K, examples, classes).
+        provenance: of the run: the labels of the examples.
+        series: whose temperatures they are at.
+    """
     labels = np.asarray(provenance["scored_labels"])
     together = ensemble_score(mean.astype(np.float64).mean(axis=0), labels)
     apart = ensemble_score(mean.astype(np.float64), labels)
@@ -93,7 +107,7 @@ def ensemble_scores(
 
 
 def by_round(series: xarray.Dataset) -> np.ndarray:
-    """Who sat where: (rounds, copies, K)."""
+    """The replica at each rung: (rounds, copies, K)."""
     return np.asarray(series.replica.transpose("round", "copy", "temperature").values)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 import xarray
@@ -21,9 +21,10 @@ from tempernet.errors import StoreError
 from tempernet.paths.ladders import Barrier, measure_barrier
 from tempernet.paths.temperatures import temperature_path
 from tempernet.results.judging import verdict_on
-from tempernet.results.run import Brief, open_run, subject
+from tempernet.results.run import Brief, name_of, open_run, subject
 from tempernet.results.series import Recorded, Rows, after, burn_in_of, series_of
 from tempernet.results.summary import ensemble_scores, nearest, summarise
+from tempernet.store.files import JsonObject
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,8 +35,8 @@ class SweepResults(Brief):
         path: the run folder; None for samples that were made in Python.
         settings: all settings of the run.
         provenance: what shaped it besides: data, versions, devices.
-        series: the rounds that count, with the dimensions copy, round, temperature (and pair, layer,
-            score, kept): every observable by its name, with its unit.
+        series: every observable by its name, with its unit, over the rounds that count; dimensions
+            are copy, round, temperature, pair, layer, score and kept.
         burn_in: the rounds before, in which `rung_temperature` (burn_in_round, rung) may change.
         summary: averages and standard errors at each temperature.
         verdict: whether each temperature has equilibrated, and the reasons where not.
@@ -50,7 +51,7 @@ class SweepResults(Brief):
 
     path: Path | None
     settings: SweepSettings
-    provenance: dict[str, Any]
+    provenance: JsonObject
     series: xarray.Dataset
     burn_in: xarray.Dataset
     summary: xarray.Dataset
@@ -74,6 +75,11 @@ class SweepResults(Brief):
         return "temperature"
 
     @property
+    def name(self) -> str:
+        """Its folder's name, or "this run" for one that was made in Python."""
+        return name_of(self.path)
+
+    @property
     def title(self) -> str:
         """Network, data and protocol in a few words."""
         return f"{subject(self.settings, self.provenance)}, {self.settings.protocol} protocol"
@@ -93,11 +99,19 @@ class Said(TypedDict):
 def said_by(
     series: xarray.Dataset,
     settings: SweepSettings,
-    provenance: dict[str, Any],
+    provenance: JsonObject,
     kept: Rows,
     ensemble: np.ndarray | None,
 ) -> Said:
-    """Averages, verdict, best temperature, barrier and flow of a sweep."""
+    """Averages, verdict, best temperature, barrier and replica flow of a sweep.
+
+    Args:
+        series: observables over the rounds that count (see `series.series_of`).
+        settings: of the sweep.
+        provenance: what shaped it besides.
+        kept: networks kept, arrays (rows, copies, kept temperatures, ...) by name.
+        ensemble: mean softmax outputs, (copies, K, examples, classes); None if nothing was scored.
+    """
     replica = np.asarray(series.replica.transpose("round", "copy", "temperature").values)
     flow = Flow.of(replica)
     verdict = verdict_on(series, settings, flow, kept)
@@ -124,12 +138,20 @@ def said_by(
 def results_of(
     recorded: Recorded,
     settings: SweepSettings,
-    provenance: dict[str, Any],
+    provenance: JsonObject,
     *,
     path: Path | None = None,
     finished: bool = True,
 ) -> SweepResults:
-    """The results of a sweep from what it recorded, burn-in included."""
+    """The results of a sweep from what it recorded, burn-in included.
+
+    Args:
+        recorded: rounds, scores and networks.
+        settings: of the sweep.
+        provenance: what shaped it besides.
+        path: its folder; None for samples that were made in Python.
+        finished: whether it has come to its end.
+    """
     burn_in, rounds = settings.run.burn_in, recorded.rounds
     before = {name: array[:burn_in] for name, array in rounds.items()}
     counting = {name: array[burn_in:] for name, array in rounds.items()}
@@ -174,26 +196,36 @@ def load(path: Path) -> SweepResults:
     )
 
 
-def transition(results: SweepResults) -> dict[str, Any]:
-    """Where the heat capacity peaks, and whether the energies there have one peak or two (Sec.
-    3.4's question).
-    """
+class Transition(TypedDict):
+    """Where the heat capacity peaks, and what the energies look like there."""
+
+    temperature: float
+    heat_capacity: float
+    heat_capacity_error: float
+    bimodality: float
+    """1/3 for a normal distribution, 5/9 for a flat one, 1 for two peaks."""
+    least_overlap: float | None
+    """The smallest overlap of neighbouring histograms; None for a single temperature."""
+
+
+def transition(results: SweepResults) -> Transition:
+    """Where the heat capacity peaks, and whether energies have one peak or two there (Sec. 3.4)."""
     summary = results.summary
     peak = int(np.argmax(summary.heat_capacity.values))
     overlap = summary.overlap.values[:-1]
-    return {
-        "temperature": summary.temperature.values[peak],
-        "heat_capacity": summary.heat_capacity.values[peak],
-        "heat_capacity_error": summary.heat_capacity_error.values[peak],
-        "bimodality": summary.bimodality.values[peak],
-        "least_overlap": float(np.min(overlap)) if len(overlap) else None,
-    }
+    return Transition(
+        temperature=summary.temperature.values[peak],
+        heat_capacity=summary.heat_capacity.values[peak],
+        heat_capacity_error=summary.heat_capacity_error.values[peak],
+        bimodality=summary.bimodality.values[peak],
+        least_overlap=float(np.min(overlap)) if len(overlap) else None,
+    )
 
 
-def at_rung(results: SweepResults, rung: int) -> dict[str, Any]:
+def at_rung(results: SweepResults, rung: int) -> dict[str, float]:
     """Held-out numbers at a rung: on the whole test set where it was scored, else on the part."""
     summary = results.summary
-    found: dict[str, Any] = {"temperature": summary.temperature.values[rung]}
+    found: dict[str, float] = {"temperature": summary.temperature.values[rung]}
     for name in ("test_loss", "test_accuracy"):
         source = f"full_{name}" if f"full_{name}" in summary else name
         if source in summary:

@@ -46,7 +46,7 @@ def netcdf(results: SweepResults, *, with_networks: bool = False) -> bytes:
 
 
 def read_netcdf(path: Path) -> SweepResults:
-    """The results in a file that `netcdf` made with networks; the verdict is worked out anew."""
+    """The results in a file that `netcdf` made with networks; the verdict is computed anew."""
     try:
         tree = xarray.open_datatree(path, engine="h5netcdf").load()
     except (OSError, ValueError, KeyError) as error:
@@ -63,7 +63,7 @@ def read_netcdf(path: Path) -> SweepResults:
             if str(name).startswith("mean_") and str(name) != "mean_square"
         ]
     )
-    group = tree[KEPT].to_dataset(inherit=False)
+    group = tree.children[KEPT].to_dataset(inherit=False)
     kept: Rows = {str(name): group[name].values for name in group.data_vars}
     ensemble = kept.pop("ensemble", None)
     return SweepResults(
@@ -71,7 +71,7 @@ def read_netcdf(path: Path) -> SweepResults:
         settings=settings,
         provenance=provenance,
         series=series.drop_attrs(deep=False),
-        burn_in=tree[BURN_IN].to_dataset(inherit=False),
+        burn_in=tree.children[BURN_IN].to_dataset(inherit=False),
         finished=bool(tree.attrs["finished"]),
         kept=kept,
         ensemble=ensemble,

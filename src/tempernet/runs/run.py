@@ -1,4 +1,4 @@
-"""A run of any kind in its folder: begun or gone on with, carried out, written and shown."""
+"""A run of any kind in its folder: begun or resumed, carried out, written and shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tempernet.tasks.problem import Problem, make_problem
 S = TypeVar("S", bound=RunSettings)
 R = TypeVar("R", bound=Results)
 MAY_CHANGE = ("run.rounds:", "run.burn_in:", "output.")
-"""What settings may differ in when a run goes on."""
+"""Settings that may change when a run is resumed."""
 
 
 class Finished(NamedTuple):
@@ -34,7 +34,7 @@ class Finished(NamedTuple):
     show_fn: Callable[[], None]
 
     def tell(self, *, quiet: bool, as_json: bool) -> None:
-        """On standard output."""
+        """Show the results on standard output."""
         if as_json:
             print(json.dumps(files.plain(self.document)))
         elif not quiet:
@@ -45,7 +45,7 @@ class Begun(NamedTuple, Generic[S]):
     """A run whose folder is locked."""
 
     settings: S
-    """As the folder has them."""
+    """The settings as the folder has them."""
     problem: Problem
     folder: RunFolder
 
@@ -59,9 +59,15 @@ def run(
     quiet: bool = False,
     as_json: bool = False,
 ) -> None:
-    """Run from where the folder is to the end, and write and show what came out.
+    """Run from where the folder is to the end; write and show what came out.
 
-    `max_time` is a time such as `90m`, after which the run stops; `quiet` shows errors only.
+    Args:
+        kind: of the run.
+        settings: of the run.
+        path: its folder.
+        max_time: a time such as `90m`, after which it stops; None for no limit.
+        quiet: print errors only.
+        as_json: print the results as JSON.
     """
     max_seconds = None if max_time is None else seconds(max_time)
     advice = f"; go on with: tempernet resume {path}"
@@ -115,12 +121,12 @@ def carry_out(
 
 
 def seeded(settings: S) -> S:
-    """With a seed drawn if none is given."""
+    """The settings, with a seed drawn if none is given."""
     return settings if settings.run.seed >= 0 else _with_seed(settings, secrets.randbelow(2**31))
 
 
 def warn(text: str) -> None:
-    """A warning on standard error."""
+    """Print a warning on standard error."""
     print(f"tempernet: warning: {text}", file=sys.stderr, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""How a run is: its heartbeat, its verdict so far, and whether its folder is whole.
+"""The status of a run: its heartbeat, its verdict so far, and whether its folder is whole.
 
 Reads only.
 """
@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from tempernet.config import RunSettings
 from tempernet.errors import StoreError
@@ -17,13 +17,14 @@ from tempernet.kinds import AnyKind, kind_of
 from tempernet.report.formatting import duration
 from tempernet.store import RunFolder, outcome
 from tempernet.store.checkpoints import Checkpoint
+from tempernet.store.files import JsonObject
 from tempernet.store.folder import PROVENANCE, STATUS
 from tempernet.store.records import Records
 
 T = TypeVar("T")
 
 
-def current(path: Path) -> dict[str, Any]:
+def current(path: Path) -> JsonObject:
     """The heartbeat, the verdict so far, the age of the newest checkpoint.
 
     A damaged part is reported, not fatal.
@@ -52,7 +53,7 @@ def current(path: Path) -> dict[str, Any]:
     }
 
 
-def rows(told: Mapping[str, Any]) -> list[tuple[str, str]]:
+def rows(told: JsonObject) -> list[tuple[str, str]]:
     """The status in words, a name and a value a row."""
     finished = told["finished"]
     left, rate = told.get("seconds_left"), told.get("rounds_per_second")

@@ -16,19 +16,24 @@ import sys
 import threading
 import time
 from types import TracebackType
-from typing import Any
 
 from tempernet.errors import ConfigError
 
 EXIT_STOPPED = 6
 GRACE_SECONDS = 8.0
-"""How long a run may take to come to the wish: a checkpoint is written in less."""
+"""How long a run may take to stop once it is asked to: a checkpoint is written in less."""
 _UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 class Stopper:
-    """Within it, SIGINT, SIGTERM and `max_seconds` ask to stop; a second signal ends the process at
-    once.
+    """A context in which a signal, or the end of a time limit, asks the run to stop.
+
+    SIGINT and SIGTERM ask it to stop, as does the end of `max_seconds`; a second signal ends the
+    process at once.
+
+    Args:
+        max_seconds: seconds until the run is asked to stop; None for no limit.
+        advice: added to the message of a process that has to be ended.
     """
 
     def __init__(self, max_seconds: float | None = None, advice: str = "") -> None:
@@ -108,5 +113,5 @@ def seconds(text: str) -> float:
     return total
 
 
-def _say(line: Any) -> None:
+def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

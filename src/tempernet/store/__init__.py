@@ -1,4 +1,4 @@
-"""The run folder: what a run writes, to be read while it runs and to go on from if it was killed.
+"""The run folder: what a run writes, readable while it runs, and enough to resume it.
 
 config.toml, provenance.json, status.json, log.txt; `rounds/` holds append-only chunks of records
 and their manifest, `weights/` thinned samples, `checkpoints/` the last complete states. First the

@@ -50,7 +50,7 @@ class Checkpoints:
         self.revisions: Mapping[str, int] = {} if revisions is None else revisions
 
     def save(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, object]) -> Path:
-        """Write one more; the oldest beyond three go."""
+        """Write a checkpoint, and remove the oldest beyond three."""
         files.make_folder(self.folder)
         existing = self._paths()
         number = int(existing[-1].stem) + 1 if existing else 0
@@ -91,7 +91,7 @@ class Checkpoints:
         return self._settled(read_newest, lambda found: not found[1])
 
     def verify(self) -> list[str]:
-        """What is wrong with any of them."""
+        """What is wrong with the checkpoints; empty if nothing is."""
 
         def read_all() -> list[str]:
             problems: list[str] = []

@@ -80,7 +80,7 @@ def append(path: Path, content: bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """A folder inside a run's, if it is not there.
+    """Make a folder inside a run folder, if it is not there.
 
     A run folder that has vanished is not made again.
     """
@@ -95,7 +95,7 @@ def make_folder(path: Path) -> None:
 
 
 def sha256(content: bytes) -> str:
-    """Hex digest."""
+    """SHA-256 of the content, in hex."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -160,7 +160,7 @@ def _reading(path: Path) -> Iterator[BufferedReader]:
 
 
 def write_json(path: Path, value: Mapping[str, object]) -> None:
-    """Atomically, as indented JSON with its own hash; numbers that are not finite become null."""
+    """Write JSON with its own hash, atomically; numbers that are not finite become null."""
     content = plain(value)
     signed = {**content, HASH: _json_hash(content)}
     write_atomic(path, (json.dumps(signed, indent=1, allow_nan=False) + "\n").encode())
@@ -183,7 +183,7 @@ def read_json(path: Path) -> JsonObject:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Atomically, with its hash as a last line that begins with `#`."""
+    """Write a text atomically, with its hash as a last line that begins with `#`."""
     write_atomic(path, f"{text}# {HASH} {sha256(text.encode())}\n".encode())
 
 
@@ -213,7 +213,7 @@ def must_be_of_run(path: Path, found: object, run: str | None) -> None:
 
 
 def other_version(path: Path, found: object, read: int) -> str:
-    """The complaint about a file of another version than this program reads."""
+    """The message about a file of a version that this program does not read."""
     return (
         f"{path} has version {found!r}; this tempernet reads {read}: use the tempernet that wrote "
         f"it, which provenance.json names"

@@ -99,7 +99,7 @@ class RunFolder:
         return folder
 
     def lock(self) -> None:
-        """Be the only writer.
+        """Take the lock: from here on this process is the only writer.
 
         The kernel drops the lock with the process, so a dead one leaves none behind.
         """
@@ -143,7 +143,7 @@ class RunFolder:
         return False
 
     def unlock(self) -> None:
-        """Let others write."""
+        """Give the lock back, so that others may write."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -240,7 +240,7 @@ class RunFolder:
         )
 
     def write_settings(self, settings: config.RunSettings) -> None:
-        """The resolved settings, as `config.toml`."""
+        """Write the resolved settings as `config.toml`."""
         revision = self._revision(CONFIG) + 1
         files.write_text(
             self.path / CONFIG, f"{config.to_toml(settings)}# run {self.run} revision {revision}\n"
@@ -248,7 +248,7 @@ class RunFolder:
         self._revisions[CONFIG] = revision
 
     def write_json(self, name: str, value: Mapping[str, object]) -> None:
-        """Atomically, with the id of the run."""
+        """Write a JSON file atomically, with the id of the run."""
         content: JsonObject = {**value, RUN: self.run}
         if name == PROVENANCE:
             content[REVISION] = self._revision(PROVENANCE) + 1
@@ -264,11 +264,11 @@ class RunFolder:
 
     @functools.cached_property
     def log(self) -> Log:
-        """What happened, in words."""
+        """The log: what happened, in words."""
         return Log(self.path / LOG, self.run)
 
     def size(self) -> int:
-        """Bytes of all files."""
+        """Bytes of all files in the folder."""
         total = 0
         for file in self.path.rglob("*"):
             # A writer may rename or remove a file while they are counted.

@@ -40,7 +40,7 @@ class Log:
         return self._end.number
 
     def append(self, text: str) -> None:
-        """One more line, with the time."""
+        """Append a line, with the time."""
         number = self.lines + 1
         previous = self._end.digest if self._end else ""
         body = f"{time.strftime('%Y-%m-%d %H:%M:%S')} {' '.join(text.splitlines())}".encode()

@@ -131,7 +131,7 @@ class Records:
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def truncate(self, lengths: dict[str, int]) -> None:
-        """Cut every series to so many rows: what was written after a checkpoint is forgotten.
+        """Cut every series to this number of rows: what was written after a checkpoint is dropped.
 
         A chunk that is cut gets a new file, so that the manifest holds at every moment.
         """
@@ -178,12 +178,12 @@ class Records:
         return found
 
     def _refresh(self) -> None:
-        """Look at the manifest again, unless this is the writer."""
+        """Read the manifest again, unless this is the writer."""
         if not self._writes:
             self._chunks = self._read_manifest() if (self.folder / MANIFEST).exists() else []
 
     def _become_writer(self) -> None:
-        """From now on the manifest is what this object makes of it."""
+        """Become the writer, to whom the manifest belongs from now on."""
         self._refresh()
         self._writes = True
 

@@ -1,13 +1,16 @@
-"""Annealing in a run folder: cool until the validation error rises, go back, then look at the test set."""
+"""Annealing in a run folder: cool until the validation loss rises, then go back.
+
+The test set is looked at once the cooling has ended.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tempernet.annealing.annealer import Annealer
 from tempernet.annealing.position import Position, stacked
@@ -18,6 +21,7 @@ from tempernet.model.prediction import predict, scores
 from tempernet.model.weights import packed
 from tempernet.paths.temperatures import temperature_path
 from tempernet.store import RunFolder
+from tempernet.store.files import JsonObject
 from tempernet.tasks.base import Task, Watch
 from tempernet.tasks.baseline import Baseline, stored_baseline
 from tempernet.tasks.optimise import free_engine
@@ -28,7 +32,7 @@ from tempernet.tasks.problem import (
     make_schedule,
     make_tuning,
 )
-from tempernet.tempering.host import Progress
+from tempernet.tempering.host import Facts, Progress
 from tempernet.tempering.observables import SERIES, Moment, measured, of_path
 from tempernet.tempering.starts import starting_weights
 
@@ -49,7 +53,7 @@ class Anneal(Task[AnnealSettings]):
         self.schedule = make_schedule(settings)
 
     def run(self) -> None:
-        """From where the folder is to the end."""
+        """Run from where the folder is to the end."""
         self.show("initialise")
         path = temperature_path(self.schedule.temperatures[:1])
         self.engine = make_engine(self.settings, self.problem, path, self.begun_tile())
@@ -126,7 +130,7 @@ class Anneal(Task[AnnealSettings]):
         for draw, weights in enumerate(position.ensemble):
             # As a sweep keeps them: (copies, temperatures, ...).
             one_rung = jax.tree.map(lambda leaf: leaf[:, None], weights)
-            facts = {"round": draw, "temperature": np.array([temperature])}
+            facts: dict[str, ArrayLike] = {"round": draw, "temperature": np.array([temperature])}
             self.keep(facts | packed("leaf", one_rung))
         self.record(
             "test",
@@ -153,14 +157,14 @@ class Anneal(Task[AnnealSettings]):
         )
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The position."""
+        """The position, for a checkpoint."""
         return self.engine.packed(self.position.state) | self.position.arrays()
 
-    def meta(self) -> dict[str, Any]:
-        """How far it is."""
+    def meta(self) -> JsonObject:
+        """How far the task is, for a checkpoint."""
         return {"round": self.position.round}
 
-    def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:
         """Go back to a round."""
         self.position = self.annealer.restored(
             self.engine.unpacked(arrays, int(meta["round"])), arrays

@@ -1,4 +1,4 @@
-"""What every task does besides its own work: progress, stopping, checkpoints, going on from one."""
+"""What every task does besides its own work: progress, stopping, checkpoints, resuming."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import jax
 import numpy as np
@@ -17,11 +17,12 @@ from tempernet.config import RunSettings
 from tempernet.errors import Stopped, StoreError
 from tempernet.store import RunFolder
 from tempernet.store.checkpoints import Checkpoint
+from tempernet.store.files import JsonObject
 from tempernet.store.folder import CONFIG, PROVENANCE, STATUS, is_run
 from tempernet.tasks.problem import Problem
 from tempernet.tasks.provenance import provenance
 from tempernet.tempering.engine import Engine
-from tempernet.tempering.host import Host, Progress, ReportFn, Row
+from tempernet.tempering.host import Facts, Host, Progress, ReportFn, Row
 
 STATUS_SECONDS = 2.0
 S = TypeVar("S", bound=RunSettings)
@@ -60,18 +61,18 @@ class Task(Host, ABC, Generic[S]):
 
     @abstractmethod
     def run(self) -> None:
-        """From where the folder is to the end."""
+        """Run from where the folder is to the end."""
 
     @abstractmethod
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays of a checkpoint."""
 
     @abstractmethod
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> JsonObject:
         """The plain facts of a checkpoint, `round` among them: how far the task is."""
 
     @abstractmethod
-    def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:
         """Go back to a checkpoint."""
 
     # What it can use: beginning and ending.
@@ -125,17 +126,17 @@ class Task(Host, ABC, Generic[S]):
         return True
 
     def finish(self) -> None:
-        """The last checkpoint."""
+        """Write the last checkpoint."""
         self.finished = True
         self.note("finished")
         self.checkpoint()
 
     # What it can use: the host of samplers.
 
-    def wait(self, *results: Any) -> None:
-        """Until the devices are done, or someone asks to stop: JAX would not let a signal in."""
+    def wait(self, *results: object) -> None:
+        """Wait until the devices are done or a stop is asked for: JAX would not let a signal in."""
         began = time.monotonic()
-        leaves: list[jax.Array] = jax.tree.leaves(results)
+        leaves = jax.tree.leaves(results)
         while True:
             if self.watch.should_stop():
                 raise Stopped("stopped as asked")
@@ -156,11 +157,11 @@ class Task(Host, ABC, Generic[S]):
         return self.records.load(series)
 
     def note(self, text: str) -> None:
-        """A line for the log."""
+        """Add a line to the log."""
         self.folder.log.append(text)
 
     def warn(self, text: str) -> None:
-        """Tell whoever watches, and keep it for the status."""
+        """Warn whoever watches, and keep the warning for the status."""
         self.warnings.append(text)
         self.note(f"warning: {text}")
         self.watch.warn_fn(text)
@@ -176,7 +177,7 @@ class Task(Host, ABC, Generic[S]):
             self._status_at = now
 
     def checkpoint(self) -> None:
-        """First the records, then the manifest, then the checkpoint, which counts the log's lines."""
+        """Write the records, their manifest, then the checkpoint, which counts lines of the log."""
         self.records.flush()
         self.kept.flush()
         meta = self.meta() | {
@@ -190,24 +191,24 @@ class Task(Host, ABC, Generic[S]):
         self._checkpoint_at = time.monotonic()
 
     def checkpoint_if_due(self) -> None:
-        """If the last one is older than the settings allow."""
+        """Write a checkpoint if the last one is older than the settings allow."""
         if time.monotonic() - self._checkpoint_at > self.settings.output.checkpoint_seconds:
             self.checkpoint()
 
     def stop(self, at: str) -> None:
-        """The last checkpoint of a run that is asked to stop."""
+        """Write the last checkpoint of a run that is asked to stop."""
         self.note(f"stopped {at}")
         self.checkpoint()
 
     def _mend_log(self, found: Checkpoint | None) -> None:
-        """A damaged log is set aside and a new one begun: nothing is worked out from it."""
+        """Set a damaged log aside and begin a new one: no result depends on it."""
         wanted = found.log_lines if found else 0
         for problem in self.folder.log.problems(wanted):
             aside = self.folder.log.begin_anew(after=wanted)
             self.warn(f"{problem}; what there is of it is now {aside.name}, and a new log begins")
 
     def _note_restart(self, at_round: int) -> None:
-        """Write into the provenance that the run goes on here, and whether still bit by bit."""
+        """Note in the provenance that the run was resumed, and whether its bits stay the same."""
         noted = self.folder.read_json(PROVENANCE)
         now = provenance(self.settings, self.problem, self.engine)
         if noted["data"]["sha256"] != now["data"]["sha256"]:
@@ -229,8 +230,10 @@ class Task(Host, ABC, Generic[S]):
 
 
 def _give_back_memory() -> None:
-    """Let glibc return freed memory, which compilation and growing records leave in pieces: 150 MB,
-    and no growth.
+    """Let glibc return freed memory to the system.
+
+    Compilation and growing records leave it in pieces: this saves 150 MB, and the process does
+    not grow.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if trim is not None:

@@ -97,10 +97,10 @@ def _seconds_a_round(engine: Engine, state: State) -> float:
 
 def _median_seconds(work_fn: Callable[[], object]) -> float:
     """The median of a few calls after one that compiles."""
-    jax.block_until_ready(work_fn())  # type: ignore[no-untyped-call]
+    jax.block_until_ready(work_fn())
     times: list[float] = []
     while len(times) < 3 or (sum(times) < MEASURE_SECONDS and len(times) < 30):
         began = time.perf_counter()
-        jax.block_until_ready(work_fn())  # type: ignore[no-untyped-call]
+        jax.block_until_ready(work_fn())
         times.append(time.perf_counter() - began)
     return float(np.median(times))

@@ -21,7 +21,14 @@ from tempernet.tempering.sampler import Procedure
 def evidence_task(
     settings: EvidenceSettings, problem: Problem, folder: RunFolder, watch: Watch | None = None
 ) -> Task[EvidenceSettings]:
-    """The task that works out an evidence by the method that the settings name."""
+    """The task that estimates an evidence by the method that the settings name.
+
+    Args:
+        settings: of the run.
+        problem: its data, network and target.
+        folder: where it writes.
+        watch: who is told how it gets on, and may ask it to stop.
+    """
     if settings.path.method == "temperature":
         return TemperatureEvidence(settings, problem, folder, watch)
     if settings.protocol == "paper":
@@ -55,7 +62,7 @@ class BridgeEvidence(LadderTask[EvidenceSettings]):
     centre: Centre
 
     def run(self) -> None:
-        """The fit of the quadratic, then the path."""
+        """Run the fit of the quadratic, then the path."""
         self.show("initialise")
         at_one = temperature_path([1.0])
         replicas = self.settings.run.copies * self.settings.path.num

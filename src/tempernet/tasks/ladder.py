@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from tempernet.config import LadderSettings
+from tempernet.store.files import JsonObject
 from tempernet.tasks.base import Task
 from tempernet.tasks.problem import make_minimiser, make_tuning
 from tempernet.tempering.engine import Engine
+from tempernet.tempering.host import Facts
 from tempernet.tempering.sampler import Procedure, Sampler
 from tempernet.tempering.scoring import Scoring
 
@@ -36,7 +38,7 @@ class LadderTask(Task[S]):
         return None
 
     def run(self) -> None:
-        """From where the folder is to the end."""
+        """Run from where the folder is to the end."""
         self.show("initialise")
         self.engine = self.make_engine(self.begun_tile())
         procedure = self.procedure()
@@ -51,17 +53,28 @@ class LadderTask(Task[S]):
         """The position of the sampler."""
         return self.sampler.arrays()
 
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> JsonObject:
         """How far the sampler is."""
         return self.sampler.meta()
 
-    def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:
         """Go back to a position of the sampler."""
         self.sampler.restore(arrays, meta)
 
 
-def procedure_of(settings: LadderSettings, **others: Any) -> Procedure:
-    """The procedure that settings ask for; `others` are what they do not know."""
+def procedure_of(
+    settings: LadderSettings,
+    *,
+    cooling_rounds: int = Procedure.cooling_rounds,
+    cold_to: float | None = None,
+) -> Procedure:
+    """The procedure that settings ask for.
+
+    Args:
+        settings: of the run.
+        cooling_rounds: rounds at each temperature of an "annealed" start.
+        cold_to: rungs up to this value of the path are its cold end; None for the first one alone.
+    """
     return Procedure(
         burn_in=settings.run.burn_in,
         rounds=settings.run.rounds,
@@ -70,5 +83,6 @@ def procedure_of(settings: LadderSettings, **others: Any) -> Procedure:
         start=settings.start.weights,
         minimiser=make_minimiser(settings),
         tuning=make_tuning(settings),
-        **others,
+        cooling_rounds=cooling_rounds,
+        cold_to=cold_to,
     )

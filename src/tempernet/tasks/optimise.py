@@ -1,5 +1,6 @@
-"""Standard optimisation (Sec. 3.4): starts in batches, each checkpointed, until enough have E = 0
-or none are left.
+"""Standard optimisation (Sec. 3.4): batches of starts until enough of them have E = 0.
+
+It also ends when no starts are left, and each batch is checkpointed.
 
 Nothing but the initialisation and E shapes the result: there is no prior and there are no walls.
 """
@@ -23,17 +24,18 @@ from tempernet.optimise.minimise import Minimiser
 from tempernet.optimise.pool import Pool, enough, widest
 from tempernet.paths.temperatures import temperature_path
 from tempernet.store import RunFolder
+from tempernet.store.files import JsonObject
 from tempernet.tasks.base import Task, Watch
 from tempernet.tasks.problem import Problem
 from tempernet.tempering.engine import Engine
-from tempernet.tempering.host import Progress
+from tempernet.tempering.host import Facts, Progress
 
 
 class Optimise(Task[OptimiseSettings]):
     """An optimisation in a run folder."""
 
     pool: Pool | None
-    """The best so far."""
+    """The best starts so far."""
     started: int
     reached: int
 
@@ -51,7 +53,7 @@ class Optimise(Task[OptimiseSettings]):
         )
 
     def run(self) -> None:
-        """From where the folder is to the end."""
+        """Run from where the folder is to the end."""
         self.show("initialise")
         self.engine = free_engine(
             self.settings, self.problem, self.settings.run.copies, self.begun_tile()
@@ -122,14 +124,14 @@ class Optimise(Task[OptimiseSettings]):
             self.keep(facts | packed("leaf", one_rung))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The best so far."""
+        """The best starts so far."""
         return packed("pool", self.pool)
 
-    def meta(self) -> dict[str, Any]:
-        """How far it is."""
+    def meta(self) -> JsonObject:
+        """How far the task is, for a checkpoint."""
         return {"round": self.started, "reached": self.reached}
 
-    def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:
         """Go back to the end of a batch."""
         self.started, self.reached = int(meta["round"]), int(meta["reached"])
         if self.started:
@@ -154,7 +156,14 @@ class Optimise(Task[OptimiseSettings]):
 
 
 def free_engine(settings: RunSettings, problem: Problem, copies: int, tile: int | None) -> Engine:
-    """An engine of `copies` starts without walls: of the Gaussian prior only the shapes are used."""
+    """An engine of starts without walls.
+
+    Args:
+        settings: of the run.
+        problem: its data and network; of its Gaussian prior only the shapes are used.
+        copies: number of starts that run together.
+        tile: how many a device takes at a time; None if that is to be measured.
+    """
     target = Target.classifier(
         problem.network, problem.data.train, Gaussian.for_network(problem.network)
     )

@@ -1,10 +1,9 @@
-"""Sec. 4.3.1 as printed: independent copies go through the distributions of the bridge in sequence."""
+"""Sec. 4.3.1 as printed: independent copies sample the distributions of the bridge in sequence."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
 
 import jax
 import numpy as np
@@ -15,11 +14,12 @@ from tempernet.evidence.fit import on_device
 from tempernet.paths.bridge import Centre, bridge_path
 from tempernet.paths.temperatures import temperature_path
 from tempernet.store import RunFolder
+from tempernet.store.files import JsonObject
 from tempernet.tasks.base import Task, Watch
 from tempernet.tasks.problem import Problem, make_engine, make_tuning
 from tempernet.tasks.quadratic import fitted, note_quadratics, quadratics_of
 from tempernet.tempering.adaptation import Adaptation
-from tempernet.tempering.host import Progress
+from tempernet.tempering.host import Facts, Progress
 from tempernet.tempering.observables import Moment, measured, of_path
 from tempernet.tempering.rounds import Record, State
 from tempernet.tempering.stuck import must_be_finite
@@ -50,7 +50,7 @@ class PaperBridge(Task[EvidenceSettings]):
         self.total = self.each * len(self.lambdas)
 
     def run(self) -> None:
-        """The fit without walls, then bridge after bridge."""
+        """Run the fit without walls, then one bridge after the other."""
         self.show("initialise")
         settings, problem, tile = self.settings, self.problem, self.begun_tile()
         at_one = temperature_path([1.0])
@@ -58,7 +58,9 @@ class PaperBridge(Task[EvidenceSettings]):
         self.note_start()
         self.centre = fitted(self, apart=True)
         quadratics = quadratics_of(self.centre, settings.run.copies, problem)
-        note_quadratics(self, quadratics, [float(energy) for energy in self.centre.energy])
+        note_quadratics(
+            self, quadratics, [float(energy) for energy in np.asarray(self.centre.energy)]
+        )
         path = bridge_path(self.lambdas[:1], on_device(self.centre), of_copies=True)
         self.engine = make_engine(settings, problem, path, self.begun_tile())
         self.adaptation = Adaptation.begin(self.engine)
@@ -101,14 +103,14 @@ class PaperBridge(Task[EvidenceSettings]):
             self.record(SERIES, measured(of_path(path), moment, "round"))
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """The position."""
+        """The position, for a checkpoint."""
         return self.engine.packed(self.state) | {"step_sizes": self.adaptation.step_sizes}
 
-    def meta(self) -> dict[str, Any]:
-        """How far the run is."""
+    def meta(self) -> JsonObject:
+        """How far the run is, for a checkpoint."""
         return {"round": self.round, "tuned": self.tuned}
 
-    def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:
         """Go back to a position."""
         self.tuned = int(meta["tuned"])
         self.state = self.engine.unpacked(arrays, int(meta["round"]))

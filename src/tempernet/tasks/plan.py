@@ -1,4 +1,4 @@
-"""What a run will take, put together: gradients, memory, disk and time."""
+"""The plan of a run: the gradients, memory, disk and time that it will take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ARRAYS_A_WEIGHT = 14
 PROCESS = 450e6
 """Bytes of Python and JAX."""
 TYPICAL_MINIMISATION = 0.5
-"""Of the budget of gradients: the slowest start of a tile decides."""
+"""Share of the gradient budget that minimisation takes: a tile waits for its slowest start."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Plan:
     network: str
     weights: int
     examples: int
-    """Those that train."""
+    """Number of training examples."""
     replicas: int
     made_of: str
     """What the replicas are: `2 copies of 22 temperatures`."""
@@ -48,7 +48,7 @@ class Plan:
 
 
 class Work(NamedTuple):
-    """Of every replica: gradients besides those of trajectories, and trajectories."""
+    """The work of every replica: its trajectories, and its gradients besides theirs."""
 
     gradients: float
     trajectories: float
@@ -57,7 +57,14 @@ class Work(NamedTuple):
 def record_bytes(
     engine: Engine, problem: Problem, rounds: int, cadence: Cadence = "round"
 ) -> float:
-    """Bytes that so many measurements of the observables of a cadence take on disk."""
+    """Bytes on disk of the observables of a cadence.
+
+    Args:
+        engine: what samples.
+        problem: its data and network.
+        rounds: how often they are measured.
+        cadence: which of them.
+    """
     rungs = engine.num_rungs
     sizes: dict[Axis, int] = {
         "copy": engine.copies,
@@ -83,7 +90,21 @@ def sampling_plan(
     disk: float,
     at_most: bool = False,
 ) -> Plan:
-    """The plan of a run of trajectories, whose gradients and time follow from its work."""
+    """The plan of a run of trajectories, whose gradients and time follow from its work.
+
+    Args:
+        settings: of the run.
+        problem: its data and network.
+        engine: what samples.
+        cost: seconds of a gradient and of a trajectory.
+        work: what every replica does.
+        ready: seconds that it took to make the engine.
+        made_of: what the replicas are, in words.
+        length: how long the run is, in words.
+        memory: bytes.
+        disk: bytes.
+        at_most: whether the run may stop before.
+    """
     dynamics = settings.dynamics
     gradients = work.gradients + work.trajectories * dynamics.num_steps
     trajectory = dynamics.num_steps * cost.gradient + cost.trajectory
@@ -144,7 +165,10 @@ def minimisation(settings: SamplingSettings) -> float:
 def tuning_trajectories(settings: SamplingSettings, copies: int, whole: bool) -> float:
     """Trajectories that tuning takes besides the rounds, if no check has to be repeated.
 
-    A first guess, and with `whole` a search with its checks.
+    Args:
+        settings: of the run.
+        copies: copies of the ladder, which share the trajectories.
+        whole: whether a search with its checks follows the first guess.
     """
     tuning, settling = make_tuning(settings), 3 * SETTLED_CHANGES
     first = settling + -(-FIRST_TRAJECTORIES // copies) + 1
@@ -154,7 +178,13 @@ def tuning_trajectories(settings: SamplingSettings, copies: int, whole: bool) ->
 
 
 def memory_of(problem: Problem, engine: Engine, besides: float = 0.0) -> float:
-    """Bytes that the process will hold, with Python and JAX, and what the kind of run adds."""
+    """Bytes that the process will hold, with Python and JAX.
+
+    Args:
+        problem: its data and network.
+        engine: what samples.
+        besides: bytes that the kind of run adds.
+    """
     data, layout = problem.data, engine.layout
     examples = data.train.x.nbytes + data.validation.x.nbytes + 3 * data.test.x.nbytes
     weights = ARRAYS_A_WEIGHT * layout.padded * problem.network.num_weights * 4

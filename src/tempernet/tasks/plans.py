@@ -191,7 +191,7 @@ def _score_gradients(settings: SweepSettings, problem: Problem) -> float:
 
 
 def _kept_bytes(settings: SweepSettings, problem: Problem, engine: Engine) -> float:
-    """Weights that a sweep keeps, with the predictions beside them."""
+    """Bytes of the weights that a sweep keeps, with the predictions beside them."""
     run = settings.run
     rungs = len(kept_rungs(engine.path.values, run.keep_temperatures))
     predictions = min(PREDICTIONS, len(problem.test_labels)) * problem.network.classes

@@ -77,7 +77,16 @@ def make_engine(
     copies: int | None = None,
     walls: Walls | None = None,
 ) -> Engine:
-    """The engine on a path with these settings; measures its tile unless one is given."""
+    """The engine on a path with these settings.
+
+    Args:
+        settings: of the run.
+        problem: its target.
+        path: the path.
+        tile: how many replicas a device takes at a time; None if that is to be measured.
+        copies: copies of the path; None for those of the settings.
+        walls: what the walls of a box do; None for what the settings say.
+    """
     dynamics = settings.dynamics
     return Engine(
         problem.target,
@@ -146,7 +155,7 @@ def load_data(settings: RunSettings) -> Dataset:
 
 
 def load_same_data(folder: RunFolder, settings: RunSettings) -> Dataset:
-    """The data of a run, which must be what they were."""
+    """The data of a run, which must be the data it began with."""
     data = load_data(settings)
     if data.sha256 != folder.read_json(PROVENANCE)["data"]["sha256"]:
         raise StoreError(
@@ -184,13 +193,19 @@ def make_network(settings: RunSettings, data: Dataset) -> MLP:
 
 
 def model_hash(network: MLP, settings: RunSettings) -> str:
-    """Names the network and its prior."""
+    """A hash that names the network and its prior."""
     text = f"{MLP.__name__} {network} {settings.prior!r}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def part(examples: Examples, number: int, seed: int) -> Examples:
-    """`number` of the examples, chosen by the seed, in their order; all if there are no more."""
+    """Some of the examples, in their order; all of them if there are no more.
+
+    Args:
+        examples: to choose from.
+        number: how many.
+        seed: of the choice.
+    """
     if len(examples) <= number:
         return examples
     chosen = np.sort(np.random.default_rng([seed, 1]).choice(len(examples), number, replace=False))

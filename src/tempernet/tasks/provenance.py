@@ -1,4 +1,4 @@
-"""Where a run comes from: what shaped it besides its settings."""
+"""Provenance: what shaped a run besides its settings."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import subprocess
 import sys
 import time
 from importlib.metadata import version
-from typing import Any
 
 import jax
 import numpy as np
 
 from tempernet.config import RunSettings
 from tempernet.model.target import uninformed_loss
+from tempernet.store.files import JsonObject
 from tempernet.tasks.problem import Problem, model_hash
 from tempernet.tempering.engine import Engine
 
 
-def provenance(settings: RunSettings, problem: Problem, engine: Engine) -> dict[str, Any]:
+def provenance(settings: RunSettings, problem: Problem, engine: Engine) -> JsonObject:
     """What shaped the run besides its settings."""
     return {
         "kind": settings.kind,
@@ -57,7 +57,7 @@ def provenance(settings: RunSettings, problem: Problem, engine: Engine) -> dict[
 
 
 def _train_hash(problem: Problem) -> str:
-    """Names the training examples as the energy reads them, whatever is held out."""
+    """A hash of the training examples as the energy reads them, whatever is held out."""
     train = problem.data.train
     return hashlib.sha256(
         np.ascontiguousarray(train.x).tobytes() + np.ascontiguousarray(train.y).tobytes()

@@ -1,4 +1,4 @@
-"""The quadratic of a bridge in a run folder: its fit, which goes on where it was, and its integral."""
+"""The quadratic of a bridge in a run folder: its fit, which can be resumed, and its integral."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ class InFitFolder(FitHost):
         self._saved = time.monotonic()
 
     def checkpoint(self) -> None:
-        """Save where the fit is."""
+        """Write a checkpoint of the fit."""
         self.checkpoints.save(self.fit.arrays(), self.fit.sampler.meta())
         self._saved = time.monotonic()
 
     def checkpoint_if_due(self) -> None:
-        """If the last one is older than the settings allow."""
+        """Write a checkpoint if the last one is older than the settings allow."""
         if time.monotonic() - self._saved > self.task.settings.output.checkpoint_seconds:
             self.checkpoint()
 
     def stop(self, at: str) -> None:
-        """Save where a fit is that was asked to stop."""
+        """Write a checkpoint of a fit that is asked to stop."""
         self.checkpoint()
 
 
@@ -67,7 +67,13 @@ def fitted(task: Task[EvidenceSettings], *, apart: bool) -> Centre:
 def note_quadratics(
     task: Task[EvidenceSettings], quadratics: list[Quadratic], energies: list[float]
 ) -> None:
-    """Write down the integrals and J(w0) of each: the samples know nothing of either."""
+    """Write down the log integral and J(w0) of each quadratic, which the samples do not hold.
+
+    Args:
+        task: whose folder they are written to.
+        quadratics: one for each copy, or one for all.
+        energies: E(w0) of each.
+    """
     integrals = [quadratic.log_integral for quadratic in quadratics]
     said = {"log_integral": integrals, "centre_energy": energies}
     task.folder.write_json(QUADRATIC, said)

@@ -23,7 +23,7 @@ class Sweep(LadderTask[SweepSettings]):
         return procedure_of(self.settings, cooling_rounds=self.settings.start.cooling_rounds)
 
     def scoring(self) -> Scoring:
-        """Held-out loss now and then; a few times, on the whole test set, with weights kept."""
+        """When held-out examples are scored, and when weights are kept."""
         problem, run = self.problem, self.settings.run
         held_out = HeldOut(problem.test, problem.validation, problem.all_test)
         return Scoring(held_out, run.score_every, run.keep, run.keep_temperatures)

@@ -1,5 +1,4 @@
-"""Rungs on their way to where they should be: what burn-in does to step sizes and to the places of
-the rungs.
+"""Adaptation: what burn-in does to the step sizes and to the places of the rungs.
 
 Burn-in is a few stages, each twice as long as the one before. Within a stage the acceptance of
 every round improves the step sizes; between stages the rungs of an adaptive path move to where the
@@ -23,8 +22,9 @@ from tempernet.tempering.rounds import Record, Rungs, State
 from tempernet.tempering.tuning import Tuning
 
 FIRST_TRAJECTORIES = 8
-"""Of a rung, summed over copies, for a first guess of its step size, after the search has turned
-around a few times.
+"""Trajectories of a rung, summed over copies, for a first guess of its step size.
+
+They count once the search has turned around a few times.
 """
 SETTLING = 3
 """The first 1/3 of a stage is not measured: the rungs have just moved."""
@@ -32,8 +32,9 @@ SETTLING = 3
 
 @dataclass
 class Measured:
-    """Sums over the rounds of a stage, for the barrier, and for what is shown: (K-1,) for pairs,
-    (K,) or (K, M).
+    """Sums over the rounds of a stage, for the barrier and for what is shown.
+
+    Swaps are of pairs, (K-1,), `phi` is of energy terms, (K, M), and `acceptance` of rungs, (K,).
     """
 
     swap_probability: np.ndarray
@@ -61,11 +62,11 @@ class Measured:
     def swap_rate(self) -> np.ndarray:
         """Mean swap probability of each pair; NaN where none was tried."""
         with np.errstate(invalid="ignore"):
-            return self.swap_probability / self.swap_attempts
+            return np.asarray(self.swap_probability / self.swap_attempts)
 
     @property
     def mean_acceptance(self) -> np.ndarray:
-        """Of each rung; 0 if nothing was measured."""
+        """Mean acceptance of each rung, (K,); 0 if nothing was measured."""
         return self.acceptance / max(float(self.rounds), 1.0)
 
 
@@ -75,7 +76,7 @@ class Adaptation:
 
     path: Path
     step_sizes: np.ndarray
-    """Reduced, (K,)."""
+    """Reduced step sizes, (K,)."""
     search: rules.Search
     measured: Measured
 
@@ -91,8 +92,15 @@ class Adaptation:
         return engine.rungs(self.step_sizes, self.path)
 
     def guess(self, engine: Engine, state: State, tuning: Tuning) -> State:
-        """A first guess of the step sizes, by a few trajectories; they are so much burn-in of the
-        state returned.
+        """A first guess of the step sizes, by a few trajectories.
+
+        Args:
+            engine: what samples.
+            state: where its replicas are.
+            tuning: the window of the acceptance.
+
+        Returns:
+            The state in which the trajectories end; they count as burn-in of it.
         """
         roughly = replace(
             tuning, search_trajectories=FIRST_TRAJECTORIES, check_trajectories=1, max_checks=1
@@ -100,25 +108,32 @@ class Adaptation:
         return self.tune(engine, state, roughly)[0]
 
     def tune(self, engine: Engine, state: State, tuning: Tuning) -> tuple[State, np.ndarray]:
-        """Step sizes by trajectories that are no part of the run; the state they end in, and the
-        acceptance (K,).
+        """Tune the step sizes by trajectories that are no part of the run.
+
+        Args:
+            engine: what samples.
+            state: where its replicas are.
+            tuning: the window of the acceptance, and how long to search.
+
+        Returns:
+            The state in which the trajectories end, and the acceptance of each rung, (K,).
         """
         moved, rungs, acceptance = engine.tune(state, self.rungs(engine), tuning)
         self.step_sizes = np.asarray(rungs.step_sizes, np.float64)
         return moved, acceptance
 
     def learn(self, record: Record, tuning: Tuning, largest: float) -> None:
-        """Better step sizes from the acceptance of a round of burn-in."""
+        """Improve the step sizes by the acceptance of a round of burn-in."""
         acceptance = np.asarray(record.info.acceptance).mean(axis=0)
         self.search = rules.search_step(self.search, acceptance, tuning, largest)
         self.step_sizes = np.exp(self.search.log_step)
 
     def settle(self, largest: float) -> None:
-        """The step sizes that the stage has found."""
+        """Take the step sizes that the stage has found."""
         self.step_sizes = rules.found(self.search, largest)
 
     def move(self) -> Barrier:
-        """The rungs to equal steps of the barrier that the stage has measured, which is returned."""
+        """Move the rungs to equal steps of the barrier that the stage has measured; return it."""
         measured = self.measured
         barrier = measure_barrier(self.path, measured.swap_rate, measured.phi / measured.rounds)
         moved = self.path.moved(place(barrier, self.path.num_rungs))
@@ -127,12 +142,12 @@ class Adaptation:
         return barrier
 
     def begin_stage(self, largest: float) -> None:
-        """Forget what the last stage measured."""
+        """Begin to measure anew."""
         self.search = rules.start_search(self.step_sizes, largest, near=True)
         self.measured = Measured.none(self.path)
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """For a checkpoint."""
+        """The position, for a checkpoint."""
         found = {
             f"measured_{name}": np.asarray(value) for name, value in vars(self.measured).items()
         }
@@ -142,7 +157,7 @@ class Adaptation:
         return found | {"path_values": self.path.values, "step_sizes": self.step_sizes}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """From a checkpoint."""
+        """Restore the position from a checkpoint."""
         self.path = self.path.moved(arrays["path_values"])
         self.step_sizes = arrays["step_sizes"]
         searched: dict[str, Any] = {name: arrays[f"search_{name}"] for name in rules.Search._fields}
@@ -153,16 +168,22 @@ class Adaptation:
 
 
 def stage_ends(burn_in: int, *, stages: bool = True) -> list[int]:
-    """Rounds at which a stage of burn-in begins or ends: 0, three more of doubling distance, and
-    the end of burn-in.
+    """Rounds at which a stage of burn-in begins or ends, increasing.
+
+    They are 0, three more whose distance doubles, and the end of burn-in.
+
+    Args:
+        burn_in: rounds of burn-in.
+        stages: whether there are stages; if not, only 0 and the end are given.
     """
     inner = {burn_in // 8, burn_in // 4, burn_in // 2} if stages else set()
     return sorted({0, *inner, burn_in})
 
 
 def is_measured(ends: list[int], done: int) -> bool:
-    """Whether the round after `done` others is one that its stage is measured by: not one of the
-    first third.
+    """Whether the round after `done` others counts for what its stage measures.
+
+    The first third of a stage does not.
     """
     start = max((end for end in ends if end <= done), default=0)
     end = min((end for end in ends if end > done), default=None)

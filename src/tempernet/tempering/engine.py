@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -186,7 +185,16 @@ class Engine(Reader):
         return self._minimisers[minimiser](self.layout.put_replicas(weights), self._data)
 
     def round(self, state: State, rungs: Rungs, stream: int = TRAJECTORY) -> tuple[State, Record]:
-        """N_traj trajectories of every replica, then `num_exchanges` sweeps of exchange."""
+        """N_traj trajectories of every replica, then `num_exchanges` sweeps of exchange.
+
+        Args:
+            state: before the round.
+            rungs: where the rungs are, and their step sizes.
+            stream: of the random numbers; that of a run by default.
+
+        Returns:
+            The state after the round, and what the round tells.
+        """
         number = jnp.int32(self.dynamics.num_trajectories)
         key, placed = self._key(stream), self._placed(state)
         return self._programs.round(key, placed, rungs, number, self._data)
@@ -194,10 +202,20 @@ class Engine(Reader):
     def tune(
         self, state: State, rungs: Rungs, tuning: Tuning | None = None, stream: int = TUNING
     ) -> tuple[State, Rungs, NDArray[np.float64]]:
-        """Find step sizes for every rung; returns (state, rungs, measured acceptance (K,)).
+        """Find step sizes for every rung.
 
         The trajectories move replicas at their rungs without exchange and are no part of a run: go
         on from the state given, or take the one returned as so much burn-in.
+
+        Args:
+            state: where the replicas are.
+            rungs: where the rungs are, and the step sizes to begin with.
+            tuning: the window of the acceptance, and how long to search; None for the default.
+            stream: of the random numbers; that of tuning by default.
+
+        Returns:
+            The state in which the trajectories end, the rungs with the step sizes found, and the
+            acceptance measured, (K,).
         """
         tuning = Tuning() if tuning is None else tuning
         check_type("tuning", tuning, Tuning, "a tempernet.Tuning")
@@ -231,7 +249,7 @@ class Engine(Reader):
         check_moved(moved, fates, walks, unsettled=found.unsettled)
         return moving._replace(round=state.round), with_steps(found.values), found.acceptance
 
-    def descended(self, state: State, parents: NDArray[np.integer[Any]]) -> State:
+    def descended(self, state: State, parents: NDArray[np.intp]) -> State:
         """A state whose replica i is at the point of replica parents[copy, i] of its copy.
 
         Each keeps its own rung, and what else the kernel remembers is drawn anew: descendants of
@@ -244,12 +262,12 @@ class Engine(Reader):
         kernel = self._programs.begin(self._begin_key(int(state.round)), point)
         return self._placed(state._replace(kernel=kernel))
 
-    def packed(self, state: State) -> dict[str, NDArray[Any]]:
+    def packed(self, state: State) -> dict[str, np.ndarray]:
         """A state for a checkpoint, without its round and its padding."""
         replica_at = {"replica_at": np.asarray(state.replica_at)}
         return packed("kernel", self._fetched(state.kernel)) | replica_at
 
-    def unpacked(self, arrays: Mapping[str, NDArray[Any]], round: int) -> State:
+    def unpacked(self, arrays: Mapping[str, np.ndarray], round: int) -> State:
         """The state after so many rounds from a checkpoint, which may hold other arrays as well."""
         like = self._programs.kernel_state(self.target.prior.like)
         kernel = self.layout.put_replicas(unpacked("kernel", arrays, like))

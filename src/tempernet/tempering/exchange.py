@@ -16,24 +16,29 @@ from jax import Array
 
 
 class SwapInfo(NamedTuple):
-    """Per neighbouring pair (k, k+1), shape (K-1,): attempts, acceptances, and the sum of their
-    probabilities.
-    """
+    """Swaps of each pair of neighbours (k, k+1), summed over a round; every field is (K-1,)."""
 
     attempts: Array
     accepts: Array
     probability: Array
+    """Sum of the swap probabilities of the attempts."""
 
 
 SweepFn = Callable[[Array, Array, Array, Array, Array], tuple[Array, SwapInfo]]
-"""(key, round, replica_at (K,), phi of the replicas (K, M), coefficients (K, M)) -> (replica_at,
-info).
+"""A sweep over the pairs: (key, round, replica_at, phi, coefficients) -> (replica_at, info).
+
+`replica_at` is (K,), `phi` of the replicas and `coefficients` of the rungs are (K, M).
 """
 
 
 def log_swap_ratio(lower: Array, upper: Array, phi_lower: Array, phi_upper: Array) -> Array:
-    """log a = sum_m (c[j,m] - c[k,m]) (phi_m(w_j) - phi_m(w_k)); (1/T_j - 1/T_k)(E_j - E_k) in Alg.
-    2.
+    """log a = sum_m (c[j,m] - c[k,m]) (phi_m(w_j) - phi_m(w_k)).
+
+    On a path of temperatures it is (1/T_j - 1/T_k)(E_j - E_k), as in Alg. 2.
+
+    Args:
+        lower, upper: coefficients of the two rungs, (..., M).
+        phi_lower, phi_upper: energy terms of the replicas that sit at them, (..., M).
     """
     return jnp.sum((lower - upper) * (phi_lower - phi_upper), axis=-1)
 
@@ -41,7 +46,18 @@ def log_swap_ratio(lower: Array, upper: Array, phi_lower: Array, phi_upper: Arra
 def even_odd(
     key: Array, round_index: Array, replica_at: Array, phi: Array, coefficients: Array
 ) -> tuple[Array, SwapInfo]:
-    """Deterministic even-odd: all even pairs in even rounds, all odd pairs in odd ones."""
+    """Deterministic even-odd sweep: all even pairs in even rounds, all odd pairs in odd ones.
+
+    Args:
+        key: of the sweep.
+        round_index: the round, whose parity decides which pairs are tried.
+        replica_at: the replica at each rung, (K,).
+        phi: energy terms of the replicas, in their own order, (K, M).
+        coefficients: of the rungs, (K, M).
+
+    Returns:
+        The replica at each rung after the sweep, and what became of the swaps.
+    """
     rungs = replica_at.shape[0]
     phi_at = phi[replica_at]
     probability = _probability(
@@ -60,7 +76,10 @@ def even_odd(
 def random_pairs(
     key: Array, round_index: Array, replica_at: Array, phi: Array, coefficients: Array
 ) -> tuple[Array, SwapInfo]:
-    """Alg. 2 as printed: N_T times, choose a random adjacent pair and apply the swap rule."""
+    """Alg. 2 as printed: N_T times, choose a random adjacent pair and apply the swap rule.
+
+    Arguments are those of `even_odd`; the round is not used.
+    """
     del round_index
     rungs = replica_at.shape[0]
     pair_key, accept_key = jax.random.split(key)
@@ -103,8 +122,7 @@ def no_exchange(
 
 
 def repeated(sweep_fn: SweepFn, number: int) -> SweepFn:
-    """The sweep `number` times over, one after the other; attempts, acceptances and probabilities
-    add up.
+    """A sweep that is done `number` times in a row; what they tell of swaps is added up.
 
     Each leaves the joint density of the ladder as it is, so all of them do. Between them no energy
     changes: many sweeps bring the places of the replicas to equilibrium with the energies that the
@@ -138,7 +156,8 @@ SWEEPS: dict[str, SweepFn] = {
 
 
 def _probability(log_ratio: Array) -> Array:
-    """min(1, exp(log_ratio)); a ratio that is no number (0 x inf: energies beyond the largest
-    float) is a rejection.
+    """min(1, exp(log_ratio)), and 0 for a ratio that is not a number.
+
+    Such a ratio is 0 x inf, of energies beyond the largest float: the swap is rejected.
     """
     return jnp.where(jnp.isnan(log_ratio), 0, jnp.exp(jnp.minimum(log_ratio, 0)))

@@ -1,4 +1,4 @@
-"""What drives a sampler: it waits for the devices, keeps what is recorded, and is told how far it is.
+"""The host of a sampler: it waits for devices, keeps what is recorded, and is told of progress.
 
 The `Host` of this file keeps everything in memory and never stops: it is the one of Python. A task
 in a run folder is another, whose records are files and whose checkpoints are real.
@@ -12,11 +12,12 @@ from typing import Any
 
 import jax
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a run tells of itself while it works."""
+    """How far a run is."""
 
     phase: str
     done: int
@@ -31,8 +32,10 @@ class Progress:
 
 
 ReportFn = Callable[[Progress], None]
-Row = Mapping[str, Any]
+Row = Mapping[str, ArrayLike]
 """Name -> an array or a number, the same names in every row of a series."""
+Facts = Mapping[str, Any]
+"""The plain facts of a checkpoint, values of JSON's types by name."""
 
 
 @dataclass
@@ -44,7 +47,7 @@ class Host:
     rows: dict[str, list[dict[str, np.ndarray]]] = field(default_factory=dict)
     """Series -> its rows so far."""
 
-    def wait(self, *results: Any) -> None:
+    def wait(self, *results: object) -> None:
         """Return when the devices are done; a host that was asked to stop raises `Stopped`."""
         jax.block_until_ready(results)
 
@@ -63,25 +66,25 @@ class Host:
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]} if rows else {}
 
     def note(self, text: str) -> None:
-        """A line for the log."""
+        """Add a line to the log."""
 
     def warn(self, text: str) -> None:
-        """Something that the user should know."""
+        """Tell the user of something wrong."""
         self.warn_fn(text)
 
     def tell(self, progress: Progress, *, always: bool = False) -> None:
-        """How far the run is; `always` if it must not be left out."""
+        """Report how far the run is; `always` if the report must not be left out."""
         self.report_fn(progress)
 
     def show(self, phase: str, done: int = 0, total: int = 1) -> None:
-        """A phase without rounds."""
+        """Report a phase without rounds."""
         self.tell(Progress(phase, done, total), always=True)
 
     def checkpoint(self) -> None:
-        """Write down where the run is."""
+        """Write a checkpoint."""
 
     def checkpoint_if_due(self) -> None:
-        """The same, if it was not done for a while."""
+        """Write a checkpoint if the last one is old."""
 
     def stop(self, at: str) -> None:
-        """Write down where a run is that was asked to stop, with where that was in words."""
+        """Write a checkpoint of a run that is asked to stop; `at` says in words where it is."""

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
+from jax import Array
 
 from tempernet.model.scores import Score
 from tempernet.model.target import Batch
@@ -42,7 +43,7 @@ NOTHING = HeldOut()
 
 
 class Moment:
-    """The end of a round: what it is known by, and what is worked out of it, each thing once."""
+    """The end of a round: its state and record, and what is computed from them, each thing once."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class Moment:
 
     @cached_property
     def predicted(self) -> tuple[Score, np.ndarray] | None:
-        """Scores on the part of the test set, and softmax outputs (copies, K, examples, classes)."""
+        """Scores on the part of the test set; softmax outputs (copies, K, examples, classes)."""
         test = self.held_out.test
         return None if test is None else self.engine.predict(self.state, test)
 
@@ -109,7 +110,7 @@ class Observable:
 
     name: str
     axes: tuple[Axis, ...]
-    measure_fn: Callable[[Moment], np.ndarray | None]
+    measure_fn: Callable[[Moment], np.ndarray | Array | None]
     unit: str
     meaning: str
     cadence: Cadence = "round"
@@ -238,7 +239,7 @@ OBSERVABLES: list[Observable] = [
         "part_test_accuracy", "part_test", "accuracy", "the scored part of the test set", "keep"
     ),
 ]
-"""All but what depends on the path."""
+"""All observables that do not depend on the path."""
 
 
 def of_path(path: Path) -> list[Observable]:
@@ -266,8 +267,14 @@ def energy_term(name: str, number: int) -> Observable:
 
 def measured(
     observables: Iterable[Observable], moment: Moment, cadence: Cadence
-) -> dict[str, np.ndarray]:
-    """A row: what there is of the observables of a cadence."""
+) -> dict[str, np.ndarray | Array]:
+    """A row of records: name -> measurement.
+
+    Args:
+        observables: of the run.
+        moment: when they are measured.
+        cadence: which of them; those that the run does not have are left out.
+    """
     found = {o.name: o.measure_fn(moment) for o in observables if o.cadence == cadence}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -275,5 +282,11 @@ def measured(
 def row_bytes(
     observables: Iterable[Observable], cadence: Cadence, sizes: Mapping[Axis, int]
 ) -> int:
-    """Bytes of one row of a cadence."""
+    """Bytes of one row of a cadence.
+
+    Args:
+        observables: of the run.
+        cadence: which of them.
+        sizes: the length of each axis.
+    """
     return sum(o.num_bytes(sizes) for o in observables if o.cadence == cadence)

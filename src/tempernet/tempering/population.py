@@ -1,5 +1,4 @@
-"""Population annealing (Hukushima & Iba 2003): where the replicas of a ladder start if transitions
-are slow.
+"""Population annealing (Hukushima & Iba 2003), for the starts of a ladder with slow transitions.
 
 All replicas of a copy cool together from the hottest rung. Each step of the temperature, from beta
 to beta', gives a replica the weight exp(-(beta' - beta) E), by which the population is drawn anew:
@@ -31,7 +30,10 @@ from tempernet.tempering.rounds import Record, Rungs, State
 from tempernet.tempering.tuning import Tuning
 
 SHARE = 0.7
-"""Of a population, what a step of the temperature leaves effective: log weights then spread by 0.6."""
+"""The share of a population that a step of the temperature leaves effective.
+
+The standard deviation of the log weights is then 0.6.
+"""
 KEPT = 2
 """Members of each copy's population that are kept at every temperature."""
 FIRST_ROUNDS = 20
@@ -42,24 +44,22 @@ WaitFn = Callable[..., None]
 
 @dataclass
 class Population:
-    """Where a population annealing is: all that the next temperature depends on, and what was kept
-    on the way.
-    """
+    """The position of a population annealing: what its next step needs, and what it has kept."""
 
     state: State
     beta: float
     step_size: float
     betas: np.ndarray
-    """Of all temperatures so far: (stages,)."""
+    """1/T of all temperatures so far, (stages,)."""
     step_sizes: np.ndarray
-    """Reduced, (stages,)."""
+    """Reduced step sizes, (stages,)."""
     spread: np.ndarray
     """Standard deviation of E within a copy: (stages,)."""
     kept: list[np.ndarray]
     """Leaves of the weights that were kept: (stages, copies, KEPT, ...)."""
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """All of it but the state, for a checkpoint."""
+        """The position without the state, for a checkpoint."""
         named = {name: np.asarray(getattr(self, name)) for name in ("beta", "step_size", *_TABLES)}
         named["round"] = np.asarray(self.state.round)
         leaves = {f"kept{i}": leaf for i, leaf in enumerate(self.kept)}
@@ -67,7 +67,7 @@ class Population:
 
     @classmethod
     def restored(cls, state: State, arrays: Mapping[str, np.ndarray]) -> Population:
-        """From a checkpoint."""
+        """Restore the position from a checkpoint."""
         own = {name.removeprefix("population_"): value for name, value in arrays.items()}
         leaves = [own[f"kept{i}"] for i in range(sum(name.startswith("kept") for name in own))]
         state = state._replace(round=jnp.int32(own["round"]))
@@ -81,16 +81,14 @@ _TABLES = ("betas", "step_sizes", "spread")
 
 
 class Cooling:
-    """Cools the replicas of an engine from the hottest to the coldest rung of its path of
-    temperatures.
-    """
+    """Cools the replicas of an engine from the hottest to the coldest rung of its path."""
 
     def __init__(self, engine: Engine, rounds: int, tuning: Tuning | None = None) -> None:
         self.engine, self.rounds, self.tuning = engine, rounds, tuning or Tuning()
         self.first, self.last = float(engine.path.beta.min()), float(engine.path.beta.max())
 
     def start(self, weights: Weights, wait_fn: WaitFn = lambda *results: None) -> Population:
-        """At the hottest rung."""
+        """Begin at the hottest rung."""
         state, nothing = self.engine.start(weights), np.empty(0)
         leaves = [
             np.empty((0, self.engine.copies, KEPT, *leaf.shape[1:]))
@@ -106,7 +104,7 @@ class Cooling:
         return population.beta >= self.last
 
     def stage(self, population: Population, wait_fn: WaitFn = lambda *results: None) -> Population:
-        """The next temperature: drawn anew by the weights, then moved."""
+        """The next temperature: the population is resampled by its weights, then moved."""
         engine, state = self.engine, population.state
         energy = engine.energies(state)
         beta = next_beta(energy, population.beta, self.last)
@@ -119,7 +117,7 @@ class Cooling:
     def _moved(
         self, before: Population, state: State, beta: float, rounds: int, wait_fn: WaitFn
     ) -> Population:
-        """A few rounds at one temperature; the step size follows the acceptance."""
+        """Move for a few rounds at one temperature; the step size follows the acceptance."""
         engine = self.engine
         # The right dt = eps sqrt(beta) of a quadratic energy is the same at every T; where walls
         # limit it, eps is.
@@ -169,20 +167,27 @@ class Cooling:
 
 
 def _acceptance(record: Record, beta: float) -> np.ndarray:
-    """The mean over all replicas: (1,)."""
+    """Mean acceptance of all replicas, (1,)."""
     if not np.isfinite(np.asarray(record.phi)).all():
         raise NumericsError(
-            f"an energy is not finite while replicas cool, at 1/T = {beta:.4g}: check the energy function and the data"
+            f"an energy is not finite while replicas cool, at 1/T = {beta:.4g}: "
+            "check the energy function and the data"
         )
-    return np.asarray(record.info.acceptance, np.float64).mean(keepdims=True).reshape(1)
+    acceptance = np.asarray(record.info.acceptance, np.float64)
+    return np.asarray([acceptance.mean()])
 
 
 def next_beta(energy: np.ndarray, beta: float, last: float, share: float = SHARE) -> float:
-    """The furthest beta' up to `last` at which weights exp(-(beta' - beta) E) leave this share
-    effective in every copy.
+    """The next inverse temperature beta', as far from beta as the population allows.
 
-    The share of R weights is (sum w)^2 / (R sum w^2), 1 where all are alike. `energy` is (copies,
-    R).
+    Weights exp(-(beta' - beta) E) leave an effective share of the R members of a copy, (sum w)^2 /
+    (R sum w^2), which is 1 where all weights are equal. It is at least `share` in every copy.
+
+    Args:
+        energy: E of the members, (copies, R).
+        beta: where the population is.
+        last: the largest beta' that is wanted.
+        share: the smallest effective share.
     """
 
     def effective(further: float) -> float:
@@ -199,10 +204,13 @@ def next_beta(energy: np.ndarray, beta: float, last: float, share: float = SHARE
 
 
 def resampled(log_weights: np.ndarray, uniform: float) -> np.ndarray:
-    """Who the R members of the next population descend from: systematic resampling with one uniform
-    number.
+    """The parents of the next population, by systematic resampling: (R,).
 
     A member of weight w has floor(R w / sum w) or one more descendants, R w / sum w on average.
+
+    Args:
+        log_weights: of the R members, (R,).
+        uniform: a number in [0, 1), which decides for all of them.
     """
     weights = np.exp(log_weights - log_weights.max())
     edges = np.cumsum(weights) / weights.sum()
@@ -213,8 +221,7 @@ def resampled(log_weights: np.ndarray, uniform: float) -> np.ndarray:
 
 
 def barrier(population: Population, path: Path) -> Barrier:
-    """The barrier between the temperatures of a population, on a path like `path`, from the spread
-    of their energies.
+    """The barrier between the temperatures of a population, from the spread of their energies.
 
     Log weights between neighbours are normal with width |beta' - beta| times that of E, and the
     barrier is that over sqrt(pi) (see `ladders.measure_barrier`).
@@ -241,10 +248,14 @@ def _passed(population: Population, path: Path) -> tuple[np.ndarray, Path]:
 
 
 def weights_at(population: Population, path: Path, like: Weights) -> Weights:
-    """Weights for all rungs of a path, leading axis copies x K: from those kept at the nearest
-    temperatures.
+    """Weights for all rungs of a path, leading axis copies x K, from the nearest temperatures kept.
 
     In every second copy they are those of the coldest temperature, at which the population now is.
+
+    Args:
+        population: at the end of its cooling.
+        path: whose rungs are to start.
+        like: the shapes of one replica's weights.
     """
     least = path.beta[path.beta > 0].min() / 2
     stages, rungs = (np.log(np.maximum(betas, least)) for betas in (population.betas, path.beta))

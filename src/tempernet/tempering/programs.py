@@ -12,14 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from tempernet.devices.mesh import DATA, Layout, compiled, over_replicas
+from tempernet.devices.mesh import DATA, Layout, Specs, Tree, compiled, over_replicas
 from tempernet.devices.tiles import fastest_tile, untimed_tile
-from tempernet.kernels.base import Info, Kernel, KernelState, Point, Rung, Steps
+from tempernet.kernels.base import AnyKernel, Info, KernelState, Point, Rung, Steps
 from tempernet.kernels.dynamics import Dynamics
 from tempernet.kernels.potential import Potential
 from tempernet.kernels.registry import KERNELS
 from tempernet.model.networks import Weights
-from tempernet.model.target import Target
+from tempernet.model.target import Data, Target
 from tempernet.paths.path import Path
 from tempernet.tempering.exchange import SWEEPS, repeated
 from tempernet.tempering.rounds import RoundFn, State, make_round
@@ -47,21 +47,21 @@ class Programs:
     num_exchanges: int
     masses: Weights
     layout: Layout
-    specs: Any
+    specs: Specs
 
     @property
     def own_lengths(self) -> bool:
         """Whether the rungs differ in the number of steps of a trajectory."""
         return self.dynamics.lengths == "distance" and self.path.num_rungs > 1
 
-    def evaluate(self, weights: Weights, data: Any) -> Point:
+    def evaluate(self, weights: Weights, data: Data) -> Point:
         """E and its gradient; where the examples are split, the sum of what each part gives."""
         energy, gradient = jax.value_and_grad(self.target.energy_fn)(weights, data)
         if self.layout.mesh.shape[DATA] > 1:
             energy, gradient = jax.lax.psum((energy, gradient), DATA)
         return Point(weights, energy, gradient)
 
-    def potential(self, data: Any, own: Any) -> Potential:
+    def potential(self, data: Data, own: Tree) -> Potential:
         """One replica's potential, from the data of its device and what its copy has of its own."""
 
         def evaluate_fn(weights: Weights) -> Point:
@@ -72,14 +72,14 @@ class Programs:
 
         return Potential(evaluate_fn, terms_fn, self.target.prior)
 
-    def kernel(self, potential: Potential) -> Kernel[Any]:
+    def kernel(self, potential: Potential) -> AnyKernel:
         """The kernel that moves one replica."""
         return KERNELS[self.dynamics.kernel](potential, self.masses, self.dynamics)
 
     @functools.cached_property
-    def evaluate_all(self) -> Callable[[Weights, Any], Point]:
+    def evaluate_all(self) -> Callable[[Weights, Data], Point]:
         """(weights of all replicas, data) -> their points."""
-        run: Callable[[Weights, Any], Point] = compiled(
+        run: Callable[[Weights, Data], Point] = compiled(
             over_replicas(self.evaluate, self.layout, self.specs)
         )
         return run
@@ -140,7 +140,7 @@ class Programs:
     def mean_squares(self) -> Callable[[Weights], Array]:
         """Weights of all replicas -> mean squares in units of the prior's, (R, layers)."""
 
-        def of_layer(layer: Any) -> Array:
+        def of_layer(layer: Weights) -> Array:
             leaves = jax.tree.leaves(layer)
             mean: Array = sum(jnp.sum(leaf) for leaf in leaves) / sum(leaf.size for leaf in leaves)
             return mean
@@ -161,7 +161,7 @@ class Programs:
         rows = self.path.coefficients[replica % rungs]
         return jnp.sum(jnp.asarray(rows, terms.dtype) * terms, axis=1)
 
-    def measured_tile(self, data: Any) -> int:
+    def measured_tile(self, data: Data) -> int:
         """The fastest tile for a network.
 
         An energy without data is small, and all replicas of a device go at once.
@@ -172,7 +172,7 @@ class Programs:
         steps = Steps(min(MOST_TIMED, most))
         own = jax.tree.map(lambda leaf: jnp.asarray(leaf)[0], self.path.of_copies)
 
-        def trajectory(weights: Weights, data: Any) -> tuple[KernelState, Info]:
+        def trajectory(weights: Weights, data: Data) -> tuple[KernelState, Info]:
             kernel = self.kernel(self.potential(data, own))
             # Neither the energy nor the gradient has to be right.
             energy = jnp.sum(jax.tree.leaves(weights)[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import jax
 import numpy as np
@@ -34,7 +34,7 @@ class Reader:
 
     @property
     def num_rungs(self) -> int:
-        """K."""
+        """K, the number of rungs."""
         return self._programs.path.num_rungs
 
     @property
@@ -48,7 +48,7 @@ class Reader:
         score = self._scorer.score(state.kernel.point.weights, held_out)
         return self._by_rung(state, self._fetched(score))
 
-    def predict(self, state: State, held_out: Batch) -> tuple[Score, NDArray[np.floating[Any]]]:
+    def predict(self, state: State, held_out: Batch) -> tuple[Score, np.ndarray]:
         """As `score`, and the softmax outputs of every rung: (copies, K, examples, classes)."""
         check_type("held_out", held_out, Batch, "what tempernet.hold_out gives")
         found = self._scorer.predict(state.kernel.point.weights, held_out)
@@ -70,7 +70,7 @@ class Reader:
         rows = self._rows_by_rung(state)[:, rung]
         return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], state.kernel.point.weights)
 
-    def mean_squares(self, state: State) -> NDArray[np.floating[Any]]:
+    def mean_squares(self, state: State) -> np.ndarray:
         """Mean square weight of each layer in units of the prior's: (copies, K, layers).
 
         A layer is a child of the weights' pytree. The unit is the half-width of a box, where the
@@ -91,7 +91,7 @@ class Reader:
         return np.asarray(first + np.asarray(state.replica_at), np.intp)
 
     def _fetched(self, tree: T) -> T:
-        """On the host, without the padding.
+        """Arrays on the host, without the padding.
 
         Every operation on arrays that are spread over devices is one more program that all of them
         have to run. With many on their way, a device was seen to wait in an all-gather, for ever,

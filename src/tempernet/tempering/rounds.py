@@ -15,15 +15,16 @@ import jax.numpy as jnp
 from jax import Array
 from jax.sharding import PartitionSpec
 
-from tempernet.devices.mesh import Layout, over_replicas
-from tempernet.kernels.base import Info, Kernel, KernelState, Rung, Steps, select, walk
+from tempernet.devices.mesh import Layout, Specs, Tree, over_replicas
+from tempernet.kernels.base import AnyKernel, Info, KernelState, Rung, Steps, select, walk
 from tempernet.kernels.potential import Potential
+from tempernet.model.target import Data
 from tempernet.paths.path import DrawFn
 from tempernet.tempering.exchange import SwapInfo, SweepFn
 
 
 class State(NamedTuple):
-    """All that moves: the replicas, who sits where, the round."""
+    """All that moves: the replicas, which rung each sits at, and the round."""
 
     kernel: KernelState
     """The kernel's state of every replica; the leading axis is padded to the layout."""
@@ -33,12 +34,12 @@ class State(NamedTuple):
 
 
 class Rungs(NamedTuple):
-    """All that belongs to rungs."""
+    """What belongs to the rungs."""
 
     coefficients: Array
-    """(K, M)."""
+    """Coefficients of the energy terms, (K, M)."""
     step_sizes: Array
-    """Reduced, (K,)."""
+    """Reduced step sizes, (K,)."""
     num_steps: Array
     """Steps of a trajectory, (K,)."""
     exact: Array
@@ -46,22 +47,22 @@ class Rungs(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What a round tells, in the order of rungs: (copies, K, ...), for pairs (copies, K-1)."""
+    """Results of a round in the order of rungs: (copies, K, ...), of pairs (copies, K-1)."""
 
     phi: Array
     """Energy terms after the trajectories and before the exchange: (copies, K, M)."""
     info: Info
-    """Fates of the round's trajectories; `acceptance` is their mean probability."""
+    """Counts over the round's trajectories; `acceptance` is their mean probability."""
     replica: Array
     """The replica, counted within its copy, that ran them."""
     swaps: SwapInfo
 
 
-PotentialFn = Callable[[Any, Any], Potential]
+PotentialFn = Callable[[Data, Tree], Potential]
 """(data that a device sees, what a replica's copy has of its own) -> the replica's potential."""
-KernelFn = Callable[[Potential], Kernel[Any]]
+KernelFn = Callable[[Potential], AnyKernel]
 """A replica's potential -> the kernel that moves it."""
-RoundFn = Callable[[Array, State, Rungs, Array, Any], tuple[State, Record]]
+RoundFn = Callable[[Array, State, Rungs, Array, Data], tuple[State, Record]]
 """(key, state, rungs, number of trajectories, data) -> (state, record)."""
 
 
@@ -71,9 +72,9 @@ def make_round(
     sweep_fn: SweepFn,
     layout: Layout,
     copies: int,
-    specs: Any,
+    specs: Specs,
     draw_fn: DrawFn | None = None,
-    of_copies: Any = None,
+    of_copies: Tree = None,
     *,
     num_steps: int | None = None,
 ) -> RoundFn:
@@ -100,7 +101,7 @@ def make_round(
     replicas = layout.num_replicas
 
     def round_fn(
-        key: Array, state: State, rungs: Rungs, num_trajectories: Array, data: Any
+        key: Array, state: State, rungs: Rungs, num_trajectories: Array, data: Data
     ) -> tuple[State, Record]:
         trajectory_key, exchange_key = jax.random.split(jax.random.fold_in(key, state.round))
         ids = jnp.arange(layout.padded, dtype=jnp.int32)
@@ -190,7 +191,7 @@ def _advance(
 
 def _drawn(
     potential: Potential,
-    kernel: Kernel[Any],
+    kernel: AnyKernel,
     draw_fn: DrawFn,
     key: Array,
     exact: Array,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Literal
 
 import jax
 import numpy as np
@@ -23,7 +23,7 @@ from tempernet.paths.ladders import place
 from tempernet.paths.path import Path
 from tempernet.tempering.adaptation import Adaptation, is_measured, stage_ends
 from tempernet.tempering.engine import Engine
-from tempernet.tempering.host import Host, Progress
+from tempernet.tempering.host import Facts, Host, Progress
 from tempernet.tempering.observables import SERIES, HeldOut, Moment, measured, of_path
 from tempernet.tempering.population import (
     Cooling,
@@ -64,8 +64,9 @@ class Procedure:
     moves_rungs: bool = True
     start: Start = "apart"
     cooling_rounds: int = 3
-    minimiser: Minimiser = Minimiser()
-    tuning: Tuning = Tuning()
+    minimiser: Minimiser = field(default_factory=Minimiser)
+    tuning: Tuning = field(default_factory=Tuning)
+
     cold_to: float | None = None
 
     def __post_init__(self) -> None:
@@ -138,7 +139,7 @@ class Sampler:
     # The loop.
 
     def begin(self, weights: Weights | None = None) -> None:
-        """At the start: at these weights (leading axis R), or where the procedure has them."""
+        """Begin at these weights (leading axis R), or where the procedure starts."""
         procedure = self.procedure
         if weights is None:
             self.host.show("minimise")
@@ -151,7 +152,7 @@ class Sampler:
             self.state = self.engine.start(weights)
 
     def run(self) -> None:
-        """From where it is to the end."""
+        """Sample from the present position to the end."""
         while self.population is not None:
             self._guarded(self._cool, "while replicas cool")
         self._since = time.monotonic(), self.round
@@ -163,7 +164,7 @@ class Sampler:
             self._guarded(self._one_round, f"after round {self.round}")
 
     def _guarded(self, step_fn: Callable[[], None], where: str) -> None:
-        """Make a step; one that is asked to stop is given up, and the position is the one before."""
+        """Make a step; if asked to stop, give it up and stay at the position before it."""
         try:
             step_fn()
         except Stopped:
@@ -175,7 +176,7 @@ class Sampler:
         return Cooling(self.engine, self.procedure.cooling_rounds, self.procedure.tuning)
 
     def _cool(self) -> None:
-        """The next temperature of the population; at the coldest, the first replicas of all rungs."""
+        """Cool the population by a step; from the coldest, start the replicas of all rungs."""
         cooling = self._cooling()
         assert self.population is not None
         if cooling.finished(self.population):
@@ -188,7 +189,7 @@ class Sampler:
         self.host.tell(Progress(COOL, passed, len(betas), detail=f"T = {1 / beta:.3g}"))
 
     def _spread_out(self, population: Population) -> None:
-        """Rungs, their step sizes and their first replicas as the population has found them."""
+        """Place the rungs, their step sizes and first replicas as the population has found them."""
         path = self.path
         found = barrier(population, path)
         self.host.note(
@@ -232,7 +233,7 @@ class Sampler:
         self.host.checkpoint()
 
     def _tune(self, thoroughly: bool) -> None:
-        """Step sizes by trajectories that are no part of the run."""
+        """Tune the step sizes by trajectories that are no part of the run."""
         self.host.show("tune")
         tuning = self.procedure.tuning
         if thoroughly:
@@ -276,7 +277,7 @@ class Sampler:
 
     @property
     def cold_rungs(self) -> int:
-        """How many rungs are the cold end that replicas travel from and to."""
+        """How many rungs make up the cold end, where round trips begin and end."""
         end = self.procedure.cold_to
         return 1 if end is None else max(1, int(np.sum(self.path.values <= end)))
 
@@ -290,7 +291,7 @@ class Sampler:
             found |= self.population.arrays()
         return found | (self.scores.arrays() if self.scores is not None else {})
 
-    def meta(self) -> dict[str, Any]:
+    def meta(self) -> dict[str, int | bool]:
         """The position as plain facts."""
         return {
             "round": self.round,
@@ -299,7 +300,7 @@ class Sampler:
             "cooling": self.population is not None,
         }
 
-    def restore(self, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+    def restore(self, arrays: Mapping[str, np.ndarray], meta: Facts) -> None:
         """Go back to a position; samples become burn-in if there is to be more of that now."""
         before, burn_in = int(meta["burn_in"]), self.procedure.burn_in
         if burn_in < before:

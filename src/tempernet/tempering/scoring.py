@@ -1,9 +1,9 @@
-"""What is done besides sampling: held-out scores now and then, and the networks that are kept."""
+"""Scoring: held-out losses now and then, and the networks that are kept."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 import numpy as np
@@ -37,7 +37,7 @@ class Scoring:
         keep_temperatures: weights of the nearest rungs only are kept; all if empty.
     """
 
-    held_out: HeldOut = HeldOut()
+    held_out: HeldOut = field(default_factory=HeldOut)
     score_every: int = 5
     keep: int = 5
     keep_temperatures: tuple[float, ...] = ()
@@ -48,7 +48,7 @@ class Scoring:
 
 
 class Scores:
-    """The scores and kept networks of a run so far: what is summed up of them is in a checkpoint."""
+    """The scores and kept networks of a run so far; their sums are part of a checkpoint."""
 
     def __init__(
         self, engine: Engine, scoring: Scoring, rounds: int, observables: list[Observable]
@@ -65,7 +65,7 @@ class Scores:
     """Scores so far."""
 
     def forget(self) -> None:
-        """No scores yet."""
+        """Begin without scores: earlier ones were burn-in."""
         test, classes = self.scoring.held_out.test, 0
         if test is not None and self.engine.target.network is not None:
             axis = 0 if self.engine.target.network.example_axis == -1 else -1
@@ -90,9 +90,9 @@ class Scores:
             host.record(SERIES[cadence], {ROUND: int(moment.state.round), **row})
 
     def _keep(self, moment: Moment, host: Host) -> None:
-        """Weights of the wanted rungs, who they are, and what they predict.
+        """Weights at the rungs that are kept, their replicas, and their predictions.
 
-        What a replica remembers is worked out from these.
+        The autocorrelation of replicas is computed from these.
         """
         engine, state, values = self.engine, moment.state, moment.path.values
         kept = kept_rungs(values, self.scoring.keep_temperatures)
@@ -108,11 +108,11 @@ class Scores:
         host.keep(row | {f"leaf{i}": np.stack(part, axis=1) for i, part in enumerate(parts)})
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """What is summed up, for a checkpoint."""
+        """The sums so far, for a checkpoint."""
         return {"ensemble": self.ensemble, "scores": np.asarray(self.count)}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """Take back what a checkpoint has."""
+        """Restore the sums from a checkpoint."""
         self.ensemble, self.count = np.array(arrays["ensemble"]), int(arrays["scores"])
 
 

@@ -20,9 +20,13 @@ Start = Literal["apart", "annealed", "minimised", "prior"]
 def starting_weights(engine: Engine, start: Start, minimiser: Minimiser | None = None) -> Weights:
     """Weights of all replicas, leading axis R.
 
-    "minimised" and "prior" are what they say; "apart" has every second copy of the ladder from the
-    one and the others from the other. "annealed" is begun like "apart": population annealing then
-    takes these weights from the hottest rung to all the others (see `population`).
+    Args:
+        engine: of the replicas.
+        start: where they begin. "minimised" and "prior" are what they say; "apart" starts every
+            second copy of the ladder from minimised weights and the others from the prior.
+            "annealed" begins like "apart": population annealing then takes these weights from the
+            hottest rung to all the others (see `population`).
+        minimiser: what minimises; None for the default.
     """
     if start not in get_args(Start):
         raise ConfigError(f"start must be one of {', '.join(get_args(Start))}, got {start!r}")
@@ -37,7 +41,12 @@ def starting_weights(engine: Engine, start: Start, minimiser: Minimiser | None =
 
 
 def every_second(second: np.ndarray, first_of: Weights, second_of: Weights) -> Weights:
-    """Weights of `second_of` for the replicas where `second` (R,) is true, of `first_of` elsewhere."""
+    """Weights of two kinds of start, leading axis R.
+
+    Args:
+        second: which replicas take theirs from `second_of`, (R,).
+        first_of, second_of: weights of all replicas, leading axis R.
+    """
 
     def chosen(first: Array | np.ndarray, other: Array | np.ndarray) -> np.ndarray:
         return np.where(second.reshape(-1, *[1] * (np.ndim(other) - 1)), other, first)

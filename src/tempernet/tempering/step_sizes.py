@@ -16,12 +16,12 @@ MeasureFn = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
 class StepSizes(NamedTuple):
-    """What the search came to."""
+    """The result of a search."""
 
     values: NDArray[np.float64]
-    """Reduced, (K,)."""
+    """Reduced step sizes, (K,)."""
     acceptance: NDArray[np.float64]
-    """Measured with them, (K,)."""
+    """Acceptance measured with them, (K,)."""
     unsettled: bool
     """Whether some rung had still not settled when the search was given up."""
 

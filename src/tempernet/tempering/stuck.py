@@ -24,7 +24,7 @@ class Stuck:
         """Trajectories of a round."""
 
     def watch(self, record: Record, path: Path) -> str:
-        """Take a round in; a complaint about replicas that are stuck, every so many rounds.
+        """Count a round; return a warning about replicas that are stuck, now and then.
 
         If all of them are, no samples are better than these: a NumericsError.
         """
@@ -47,11 +47,11 @@ class Stuck:
         return f"{number} replicas have accepted nothing for {STUCK_ROUNDS} rounds or more; {told}"
 
     def arrays(self) -> dict[str, np.ndarray]:
-        """For a checkpoint."""
+        """The position, for a checkpoint."""
         return {"still": self.still}
 
     def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
-        """From a checkpoint."""
+        """Restore the position from a checkpoint."""
         self.still = np.array(arrays["still"])
 
     def _cause(self, record: Record, copy: int, rung: int) -> str:
@@ -71,7 +71,13 @@ class Stuck:
 
 
 def must_be_finite(record: Record, path: Path, done: int) -> None:
-    """Refuse a round, after `done` others, that ended in an energy that is not finite."""
+    """Refuse a round that ended in an energy that is not finite.
+
+    Args:
+        record: of the round.
+        path: whose rungs the message names.
+        done: rounds before it.
+    """
     bad = np.argwhere(~np.isfinite(record.phi).all(axis=-1))
     if len(bad):
         copy, rung = (int(i) for i in bad[0])
@@ -82,6 +88,6 @@ def must_be_finite(record: Record, path: Path, done: int) -> None:
 
 
 def place_of(path: Path, copy: int, rung: int) -> str:
-    """A place on the ladder in words."""
+    """A copy and a rung in words."""
     symbol = {"temperature": "T"}.get(path.parameter, path.parameter)
     return f"copy {copy} at {symbol} = {path.values[rung]:.4g}"

@@ -1,5 +1,4 @@
-"""Step sizes: bring the acceptance of every rung to 0.6-0.7, by trajectories that are not part of
-the run.
+"""Step sizes: trajectories that are not part of the run bring every acceptance to 0.6-0.7.
 
 Here is only the arithmetic, on arrays (K,) of one value a rung; the engine runs the trajectories
 and asks for the next step sizes. Acceptance falls as the step grows, so the right log step is the
@@ -38,19 +37,22 @@ class Tuning:
 
     @property
     def target(self) -> float:
-        """The middle of the window, near the optimum for a Gaussian in many dimensions (Sec.
-        3.3.2).
+        """The middle of the window.
+
+        It is near the optimum for a Gaussian in many dimensions (Sec. 3.3.2).
         """
         return 0.5 * (self.low + self.high)
 
 
 SEARCH_GAIN = 4.0
-"""First gain: an acceptance of 1 multiplies the step by exp(4 * 0.35) = 4, one of 0 divides it by
-13.
+"""The first gain of the search.
+
+An acceptance of 1 multiplies the step by exp(4 * 0.35) = 4, one of 0 divides it by 13.
 """
 SLOPE = 0.65
-"""-d acceptance / d log eps at 0.65 for a Gaussian in many dimensions, where acceptance = 2 Phi(-b
-eps^2).
+"""-d acceptance / d log eps at an acceptance of 0.65, for a Gaussian in many dimensions.
+
+There the acceptance is 2 Phi(-b eps^2).
 """
 
 
@@ -68,8 +70,9 @@ class Search(NamedTuple):
     """How often the error changed its sign."""
     sign: np.ndarray
     root: np.ndarray
-    """Mean of the Newton estimates since the search settled: had turned around a few times, or was
-    at the limit.
+    """Mean of the Newton estimates since the search settled.
+
+    It settles when it has turned around a few times, or is at the limit.
     """
     weight: np.ndarray
     """Trajectories in that mean."""
@@ -77,10 +80,13 @@ class Search(NamedTuple):
 
 
 def start_search(step_sizes: np.ndarray, largest: float, *, near: bool = False) -> Search:
-    """Begin from any positive step sizes (K,); none will exceed `largest`.
+    """Begin a search of step sizes.
 
-    `near` says that they are nearly right: the search then begins with the small gain it would have
-    come down to.
+    Args:
+        step_sizes: where it begins, positive, (K,).
+        largest: no step size will be larger.
+        near: whether they are nearly right: the search then begins with the small gain that it
+            would have come down to.
     """
     log_step = np.log(np.minimum(np.asarray(step_sizes, np.float64), largest))
     zero = np.zeros(len(log_step))
@@ -88,8 +94,13 @@ def start_search(step_sizes: np.ndarray, largest: float, *, near: bool = False) 
 
 
 def search_step(search: Search, acceptance: np.ndarray, tuning: Tuning, largest: float) -> Search:
-    """One step of the search, from the mean acceptance (K,) of a trajectory a copy at the current
-    steps.
+    """One step of the search.
+
+    Args:
+        search: where it is.
+        acceptance: mean over the copies of a trajectory of each at the current steps, (K,).
+        tuning: the window, and how long to search.
+        largest: the largest step size.
     """
     error = np.asarray(acceptance, np.float64) - tuning.target
     sign = np.where(error == 0, search.sign, np.sign(error))
@@ -105,8 +116,10 @@ def search_step(search: Search, acceptance: np.ndarray, tuning: Tuning, largest:
 
 
 def search_finished(search: Search, tuning: Tuning, copies: int) -> bool:
-    """Whether every rung has had its trajectories since it settled, or the search has gone on far
-    too long.
+    """Whether the search is over.
+
+    It is when every rung has had its trajectories since it settled, or when it has gone on far too
+    long.
     """
     wanted = -(-tuning.search_trajectories // copies)
     return bool(np.all(search.weight >= wanted)) or search.steps >= wanted + MAX_UNSETTLED
@@ -114,13 +127,21 @@ def search_finished(search: Search, tuning: Tuning, copies: int) -> bool:
 
 def found(search: Search, largest: float) -> np.ndarray:
     """The step sizes (K,) that the search has arrived at."""
-    return np.minimum(np.exp(search.root), largest)
+    return np.asarray(np.minimum(np.exp(search.root), largest))
 
 
 def check_step(
     search: Search, acceptance: np.ndarray, trajectories: int, tuning: Tuning, largest: float
 ) -> Search:
-    """Take a measurement of `trajectories` a copy at the steps found into account."""
+    """The search after a measurement at the step sizes that it has found.
+
+    Args:
+        search: where it is.
+        acceptance: of each rung, (K,).
+        trajectories: of each copy that the measurement took.
+        tuning: the window.
+        largest: the largest step size.
+    """
     at_found = search._replace(log_step=np.log(found(search, largest)))
     root, weight = _improved(
         at_found, acceptance, np.full(len(search.root), float(trajectories)), tuning
@@ -131,8 +152,15 @@ def check_step(
 def off_target(
     step_sizes: np.ndarray, acceptance: np.ndarray, tuning: Tuning, largest: float
 ) -> np.ndarray:
-    """Which rungs (K,) are outside the window; a rung above it with the largest step is as good as
-    it gets.
+    """Which rungs are outside the window, (K,).
+
+    A rung above it that has the largest step is as good as it gets, and is not one of them.
+
+    Args:
+        step_sizes: of the rungs, (K,).
+        acceptance: of the rungs, (K,).
+        tuning: the window.
+        largest: the largest step size.
     """
     at_limit = (acceptance > tuning.high) & (step_sizes >= largest * (1 - 1e-6))
     return ((acceptance < tuning.low) | (acceptance > tuning.high)) & ~at_limit
@@ -141,8 +169,9 @@ def off_target(
 def _improved(
     search: Search, acceptance: np.ndarray, trajectories: np.ndarray, tuning: Tuning
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The mean of Newton estimates and its weight, with a measurement at the current log step
-    added.
+    """The mean of Newton estimates and its weight, with one more measurement.
+
+    The measurement is of `trajectories` (K,) at the current log step.
     """
     estimate = search.log_step + (np.asarray(acceptance, np.float64) - tuning.target) / SLOPE
     weight = search.weight + trajectories

@@ -119,7 +119,7 @@ def _trusted(runs: Runs, network: str) -> EvidenceResults:
     must_be_equilibrated(run)
     if not run.trusted:
         number = len(run.disagreements)
-        raise Undecided(Cause.ESTIMATORS_DISAGREE, run.path.name, disagreements=number)
+        raise Undecided(Cause.ESTIMATORS_DISAGREE, run.name, disagreements=number)
     return run
 
 

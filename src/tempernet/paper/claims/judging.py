@@ -102,7 +102,7 @@ def must_be_equilibrated(
     good = run.verdict.equilibrated[rungs]
     if not good.all():
         failed = int((~good).sum())
-        raise Undecided(Cause.NOT_EQUILIBRATED, run.path.name, failed=failed, asked=len(good))
+        raise Undecided(Cause.NOT_EQUILIBRATED, run.name, failed=failed, asked=len(good))
 
 
 def above(value: Estimate, limit: float = 0.0) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -47,10 +48,11 @@ def no_transition(runs: Runs, n: int) -> Claim:
     def tell(protocol: str) -> Finding:
         run = _sweep(runs, n, protocol)
         peak = transition(run)
+        least = peak["least_overlap"]
         values: Values = {
             "bimodality": peak_bimodality(run),
             "temperature": float(peak["temperature"]),
-            "least_overlap": float(peak["least_overlap"]),
+            "least_overlap": math.nan if least is None else least,
         }
         return Finding(values, run.verdict.good)
 

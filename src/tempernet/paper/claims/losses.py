@@ -50,7 +50,7 @@ def test_loss(run: SweepResults, rung: int) -> Estimate:
     """Test loss at a rung; on the whole test set where it was scored."""
     told = at_rung(run, rung)
     if "test_loss" not in told:
-        raise Undecided(Cause.NOT_SCORED, run.path.name, scored="test")
+        raise Undecided(Cause.NOT_SCORED, run.name, scored="test")
     return estimate(told["test_loss"], told["test_loss_error"])
 
 
@@ -66,14 +66,14 @@ def posterior(run: SweepResults) -> int:
     rung = nearest(run.temperatures, 1.0)
     temperature = float(run.temperatures[rung])
     if not 1 / NEAR_ONE <= temperature <= NEAR_ONE:
-        raise Undecided(Cause.NO_POSTERIOR, run.path.name, nearest=temperature)
+        raise Undecided(Cause.NO_POSTERIOR, run.name, nearest=temperature)
     return rung
 
 
 def best(run: SweepResults) -> BestTemperature:
     """The best temperature by the validation loss."""
     if run.best is None:
-        raise Undecided(Cause.NOT_SCORED, run.path.name, scored="validation")
+        raise Undecided(Cause.NOT_SCORED, run.name, scored="validation")
     return run.best
 
 
@@ -83,7 +83,7 @@ def resolved(run: SweepResults) -> BestTemperature:
     if not chosen.resolved:
         raise Undecided(
             Cause.UNRESOLVED,
-            run.path.name,
+            run.name,
             temperature=chosen.temperature,
             low=chosen.low,
             high=chosen.high,

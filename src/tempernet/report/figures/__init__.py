@@ -1,8 +1,8 @@
 """Figures of a run: the paper's Figs. 1 to 4, and those that say whether they can be believed.
 
-Every function ending in `_figure` returns a matplotlib Figure and touches no global state. A mapping
-of names to such functions is what `draw` writes; `save` writes one. The
-small print of each figure names its runs, their protocols and their verdicts.
+Every function ending in `_figure` returns a matplotlib Figure and touches no global state. `draw`
+writes a mapping of names to such functions, `save` writes one figure. The small print of each
+figure names its runs, their protocols and their verdicts.
 """
 
 from tempernet.report.figures.cooling import cooling_figure

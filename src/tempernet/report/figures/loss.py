@@ -150,7 +150,7 @@ def run_labels(runs: Sequence[SweepResults]) -> list[str]:
     columns += [column for column in rest[1:] if len(set(column)) > 1]
     labels = [", ".join(parts) for parts in zip(*columns, strict=True)]
     if len(set(labels)) < len(labels):
-        labels = [f"{label}, {run.path.name}" for label, run in zip(labels, runs, strict=True)]
+        labels = [f"{label}, {run.name}" for label, run in zip(labels, runs, strict=True)]
     return labels
 
 

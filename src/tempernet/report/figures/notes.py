@@ -1,4 +1,4 @@
-"""Words of the small print: which run it is, its protocol, its verdict and what to do about it.
+"""Words of the small print: the run, its protocol, its verdict and what to do about it.
 
 Everything that figures and pages say of a verdict in words is made by one function here.
 """

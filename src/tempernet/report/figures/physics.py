@@ -1,4 +1,4 @@
-"""What a physicist asks of a ladder: is there a phase transition, how far do weights spread?"""
+"""Figures of the thermodynamics: is there a phase transition, how far do weights spread?"""
 
 from __future__ import annotations
 

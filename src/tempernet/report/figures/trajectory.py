@@ -69,7 +69,7 @@ def trajectory_figure(results: SweepResults) -> Figure:
 
 
 def _title(results: SweepResults, copy: int) -> str:
-    """Which copy it is, and how it began."""
+    """The number of a copy, and how it began."""
     copies = results.series.sizes["copy"]
     if copies == 1:
         return ""

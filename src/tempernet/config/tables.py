@@ -129,7 +129,7 @@ class DynamicsTable(Table):
     )
     exchange: Literal["even-odd", "random-pairs", "none"] = Field(
         default="even-odd",
-        description="which neighbouring rungs try to swap",
+        description="which neighbours try to swap",
     )
     num_exchanges: Count = Field(
         default=1,

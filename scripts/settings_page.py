@@ -17,9 +17,13 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from tempernet import config
+from tempernet.config import RunSettings
+from tempernet.kinds import KINDS as LIST_OF_KINDS
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "settings.md"
-KINDS: Mapping[str, type[BaseModel]] = config.TASKS
+KINDS: Mapping[str, type[RunSettings]] = {
+    kind.name: kind.settings for kind in LIST_OF_KINDS.values()
+}
 BOUNDS = (("gt", ">"), ("ge", "≥"), ("lt", "<"), ("le", "≤"))
 INTRODUCTION = """\
 # Settings
@@ -31,8 +35,11 @@ each over the one before. `tempernet init KIND` prints them all as a commented T
 run folder holds them in full as `config.toml`. A name that is unknown, or a value of the wrong
 type, is refused with the nearest name that is known.
 
+Without a file, `--preset`, `--data` or `--network`, the commands `sweep`, `anneal` and `optimise`
+begin from the preset `quick`, also if there is `--set`.
+
 The column "kind" says which kinds of run have the setting. Where two kinds have another default,
-a setting has a row for each.
+it has a row for each.
 """
 PROTOCOL = """\
 ## What the paper's protocol fixes
@@ -45,8 +52,9 @@ These are defaults of the paper's protocol. They may be changed.
 PRESETS = """\
 ## Presets
 
-`--preset NAME` begins from one of these; kinds of run other than a sweep take what they have in
-common with it.
+`--preset NAME` begins from one of these. `anneal` and `optimise` take what they have in common with
+a sweep, an evidence only `[data]`, `[network]` and `[prior]`. What `quick` sets for one kind alone
+stands below its name.
 """
 
 
@@ -54,8 +62,11 @@ def page() -> str:
     """The whole page."""
     parts = [INTRODUCTION, _top_level()]
     parts += [_table_of_settings(name) for name in _table_names()]
-    parts += [PROTOCOL, _protocol(config.PAPER)]
-    parts += [PROTOCOL_DEFAULTS, _protocol(config.PAPER_NUMBERS)]
+    parts += [PROTOCOL, _protocol({kind: model.paper_fixes for kind, model in KINDS.items()})]
+    parts += [
+        PROTOCOL_DEFAULTS,
+        _protocol({kind: model.paper_numbers for kind, model in KINDS.items()}),
+    ]
     parts += [PRESETS, _presets()]
     return "\n".join(parts)
 
@@ -176,6 +187,14 @@ def _presets() -> str:
             for key, value in values.items()
         ]
         lines.append((f"`{name}`", what, ", ".join(changed)))
+        for kind, model in KINDS.items():
+            own = [
+                f"`{table}.{key} = {_shown(value)}`"
+                for table, values in model.presets.get(name, {}).items()
+                for key, value in values.items()
+            ]
+            if own:
+                lines.append((f"`{name}`", f"{kind} alone", ", ".join(own)))
     return _markdown(("preset", "what it is", "settings"), lines)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from tempernet.cli.app import EXIT_CODES, app
+from tempernet.cli.app import EXIT_CODES, make_app
 from tempernet.diagnostics import verdict
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -180,7 +180,7 @@ def unknown_words(words: list[str]) -> list[str]:
 
 @functools.cache
 def options_of_commands() -> dict[str, set[str]]:
-    group = typer.main.get_group(app)
+    group = typer.main.get_group(make_app())
     return {
         name: {option for parameter in command.params for option in parameter.opts}
         for name, command in group.commands.items()

@@ -15,17 +15,21 @@ from tempernet.kinds import KINDS, kind_of
 
 def compare(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Folders of evidences of the same data.")
+        list[Path],
+        typer.Argument(metavar="DIR...", help="Run folders of evidences for the same data."),
     ],
     prior_odds: Annotated[
-        str, typer.Option(help="Prior odds of the models, such as 1:1; even by default.")
+        str, typer.Option(help="Prior odds of the models, such as 1:1; equal by default.")
     ] = "",
     out: Annotated[
-        Path | None, typer.Option(help="Folder for comparison.json and a figure; default: none.")
+        Path | None, typer.Option(help="Folder for comparison.json and a figure; none by default.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Choose between models by their evidences: Bayes factors and posterior probabilities."""
+    """Compare models by their evidences.
+
+    Prints Bayes factors and posterior probabilities of models of the same data.
+    """
     from tempernet.report import figures
     from tempernet.report.evidence import comparison_document, show_comparison
     from tempernet.results import comparison
@@ -50,14 +54,17 @@ def compare(
 def predict(
     run: RunDir,
     data: Annotated[Path, typer.Option(help="An npz file with x and optionally y.")],
-    out: Annotated[Path, typer.Option(help="CSV file to write: a line an example.")],
+    out: Annotated[Path, typer.Option(help="CSV file to write, one line per example.")],
     temperature: Annotated[
-        str, typer.Option(help='Of a sweep: "best", or a number; the nearest is taken.')
+        str, typer.Option(help='Of a sweep: "best", or a number, for the nearest temperature.')
     ] = "best",
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Predict new examples by the networks that a run has kept, as an ensemble."""
+    """Predict new examples with the networks of a run.
+
+    Averages the class probabilities of all networks that the run has kept.
+    """
     from tempernet.report.terminal import show_lines
     from tempernet.results.predict import document, predict_from, statements
     from tempernet.store import files

@@ -34,12 +34,15 @@ def init(
     kind: Annotated[
         str | None,
         typer.Argument(
-            help="Kind of run to write settings for; a sweep by default.",
+            help="Kind of run; a sweep by default.",
             autocompletion=kind_names,
         ),
     ] = None,
 ) -> None:
-    """Print every setting with its default and what it is for."""
+    """Print all settings with their defaults.
+
+    As a commented TOML file.
+    """
     print(config.template(kind_named(kind).settings), end="")
 
 
@@ -55,7 +58,7 @@ def plan(
     kind: Annotated[
         str | None,
         typer.Option(
-            help="Kind of run; by default that of the settings, or a sweep.",
+            help="Kind of run; by default that of the settings file, or a sweep.",
             autocompletion=kind_names,
         ),
     ] = None,
@@ -66,7 +69,10 @@ def plan(
     network: NetworkOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what a run will take: replicas, gradients, memory, disk, and the time here."""
+    """Estimate what a run will take.
+
+    Replicas, gradients, memory, disk, and the time on this machine.
+    """
     from tempernet.report.plan import rows
     from tempernet.report.terminal import show_rows
     from tempernet.runs.run import seeded
@@ -95,10 +101,13 @@ def status(
     run: RunDir,
     as_json: JsonOption = False,
     watch: Annotated[
-        bool, typer.Option("--watch", help="Again every few seconds, until the run is finished.")
+        bool, typer.Option("--watch", help="Repeat every few seconds until the run has finished.")
     ] = False,
 ) -> None:
-    """Say how far a run is, its verdict so far, and its warnings."""
+    """Show the progress of a run.
+
+    With its verdict so far and its warnings.
+    """
     from tempernet.paper.study import Study, is_study
     from tempernet.report.terminal import show_rows
     from tempernet.runs.status import current, rows
@@ -123,9 +132,9 @@ def status(
 
 
 def check(run: RunDir) -> None:
-    """Verify every hash of a run folder and the agreement of its parts.
+    """Check that a run folder is intact.
 
-    The exit code is 5 if something is wrong.
+    Verifies every hash and that the parts agree. The exit code is 5 if something is wrong.
     """
     from tempernet.paper.study import Study, is_study
     from tempernet.runs.status import problems
@@ -143,14 +152,18 @@ def plot(
         list[Path], typer.Argument(metavar="DIR...", help="Run folders, all of one kind.")
     ],
     out: Annotated[
-        Path | None, typer.Option(help="Where to; default: `figures` in the first run folder.")
+        Path | None,
+        typer.Option(help="Folder for the figures; default: `figures` in the first run folder."),
     ] = None,
     optimised: Annotated[
         list[Path] | None,
-        typer.Option(help="Folder of an optimise run, whose loss is a line; may be repeated."),
+        typer.Option(help="Folder of an optimise run, drawn as a line; may be repeated."),
     ] = None,
 ) -> None:
-    """Draw the figures of a run; of several sweeps or evidences, one figure of all."""
+    """Draw the figures of a run.
+
+    Several sweeps, or several evidences, are drawn in one figure.
+    """
     from tempernet.report import figures
     from tempernet.store import outcome
     from tempernet.store.folder import FIGURES
@@ -177,7 +190,8 @@ def export(
     to: Annotated[
         str | None,
         typer.Option(
-            help="netcdf: all series and averages; csv: a line a temperature, rung or start.",
+            help="netcdf (default): all series and averages; "
+            "csv: one line per temperature, rung or start.",
             autocompletion=lambda: ["netcdf", "csv"],
         ),
     ] = None,
@@ -185,7 +199,7 @@ def export(
         Path | None, typer.Option(help="File to write; default: results.nc or results.csv in DIR.")
     ] = None,
 ) -> None:
-    """Write the results of a run to a file for other programs."""
+    """Export the results of a run."""
     from tempernet.store import files, outcome
 
     kind = kind_of(run)

@@ -17,7 +17,7 @@ S = TypeVar("S", bound=RunSettings)
 
 OutOption = Annotated[
     Path | None,
-    typer.Option(help="Folder of the run; made if it is not there."),
+    typer.Option(help="Run folder; created if it does not exist."),
 ]
 SetOption = Annotated[
     list[str] | None,
@@ -26,30 +26,30 @@ SetOption = Annotated[
 PresetOption = Annotated[
     str | None,
     typer.Option(
-        help="Begin from a preset; `tempernet presets` lists them.",
+        help="Start from a preset; `tempernet presets` lists them.",
         autocompletion=lambda: list(config.PRESETS),
     ),
 ]
 ProtocolOption = Annotated[
     str | None,
     typer.Option(
-        help='"default", or "paper": as the paper prints it.',
+        help='"default", or "paper": as printed in the paper.',
         autocompletion=lambda: ["default", "paper"],
     ),
 ]
 DataOption = Annotated[
     str | None,
-    typer.Option(help="An npz file or a folder of idx files."),
+    typer.Option(help="Data: an npz file or a folder of idx files."),
 ]
 NetworkOption = Annotated[
     str | None,
-    typer.Option(help="M1, M3, M3star, or layer sizes such as 64-32-32-5."),
+    typer.Option(help="Network: M1, M3, M3star, or layer sizes such as 64-32-32-5."),
 ]
 SettingsFile = Annotated[
     Path | None,
-    typer.Argument(metavar="[SETTINGS.toml]", help="A file of settings."),
+    typer.Argument(metavar="[SETTINGS.toml]", help="Settings file."),
 ]
-RunDir = Annotated[Path, typer.Argument(metavar="DIR", help="A run folder.")]
+RunDir = Annotated[Path, typer.Argument(metavar="DIR", help="Run folder.")]
 MaxTimeOption = Annotated[
     str | None,
     typer.Option(help="Stop after this time, such as 45s, 90m or 3h."),

@@ -67,7 +67,7 @@ def _run(
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Begin a run, or go on with the one that is in the folder."""
+    """Begin a run, or continue the one that is in the folder."""
     from tempernet.runs.run import run
 
     settings = resolved(
@@ -86,15 +86,16 @@ def _run(
 
 def resume(
     run: RunDir,
-    rounds: Annotated[int | None, typer.Option(help="Rounds that count, in total.")] = None,
+    rounds: Annotated[int | None, typer.Option(help="Total number of rounds that count.")] = None,
     burn_in: Annotated[
-        int | None, typer.Option(help="Rounds of burn-in, in total: samples become burn-in.")
+        int | None,
+        typer.Option(help="Total number of rounds of burn-in; early samples become burn-in."),
     ] = None,
     max_time: MaxTimeOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Go on with a run that was stopped, or make it longer."""
+    """Continue a run, or make it longer."""
     from tempernet.paper.running import run_study
     from tempernet.paper.study import is_study
     from tempernet.runs import run as runs

@@ -11,23 +11,28 @@ from tempernet.cli.options import JsonOption, MaxTimeOption, QuietOption
 
 
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder of the study; made if it is not there.")],
+    out: Annotated[Path, typer.Option(help="Folder of the study; created if it does not exist.")],
     scale: Annotated[
         str | None,
-        typer.Option(help="smoke, hour, day or paper: about how long it takes on two cores."),
+        typer.Option(
+            help="smoke, hour (default), day or paper; named by the time it takes on two cores."
+        ),
     ] = None,
     only: Annotated[
         str | None,
         typer.Option(
             metavar="NAME,...",
-            help="fig1 to fig4, optimise, widths, evidence, all, or names of steps.",
+            help="Parts to run: fig1 to fig4, optimise, widths, evidence, all, or names of steps.",
         ),
     ] = None,
     max_time: MaxTimeOption = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Reproduce the paper: its figures, runs and evidences, and a page on which claims hold."""
+    """Reproduce the paper.
+
+    Its runs, figures and evidences, and a page that says which of its claims hold.
+    """
     from tempernet.paper.running import run_study
 
     names = None if only is None else [name.strip() for name in only.split(",") if name.strip()]

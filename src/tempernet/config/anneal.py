@@ -31,16 +31,18 @@ class CoolingTable(Table):
     )
     burn_in: Count = Field(
         default=Schedule.burn_in,
-        description="rounds at each before those that count; they tune the step size",
+        description="rounds at each temperature that tune the step size and do not count",
     )
-    rounds: Count = Field(default=Schedule.rounds, description="rounds at each that count")
+    rounds: Count = Field(
+        default=Schedule.rounds, description="rounds at each temperature that count"
+    )
     score_every: Count = Field(
         default=Schedule.score_every,
         description="rounds between scores on validation examples",
     )
     patience: Count = Field(
         default=Schedule.patience,
-        description="temperatures in a row with a risen validation loss after which it stops",
+        description="stop after this many temperatures in a row with a higher validation loss",
     )
     optimised: str = Field(
         default="",
@@ -71,7 +73,7 @@ class AnnealStartTable(StartTable):
 
 
 class AnnealRunTable(RunTable):
-    """How much, and where."""
+    """Replicas, seed and devices."""
 
     copies: Annotated[int, Field(ge=LEAST_REPLICAS)] = Field(
         default=8,

@@ -21,7 +21,7 @@ from tempernet.errors import ConfigError
 
 
 class PathTable(Table):
-    """The path from what is known to the posterior."""
+    """The path to the posterior, from the prior or from a quadratic."""
 
     method: Literal["temperature", "bridge"] = Field(
         default="temperature",
@@ -30,12 +30,12 @@ class PathTable(Table):
     num: Annotated[int, Field(ge=3)] = Field(default=60, description="rungs, both ends included")
     coldest: Annotated[float, Field(gt=0, le=1)] = Field(
         default=1.0,
-        description="temperature: where it ends; rungs below 1 only keep replicas moving at 1, "
-        "which M3 wants: 0.75",
+        description="temperature: lowest temperature of the path; rungs below 1 only keep replicas "
+        "moving at T = 1 (0.75 for M3)",
     )
     adaptive: bool = Field(
         default=True,
-        description="move rungs during burn-in until neighbours swap equally often",
+        description="rungs move during burn-in until neighbours swap equally often",
     )
 
 
@@ -48,7 +48,7 @@ class BridgeTable(Table):
     )
     fit_rounds: Count = Field(
         default=400,
-        description="trajectories that they are averaged over",
+        description="trajectories over which they are averaged",
     )
     tune_every: Count = Field(
         default=10,
@@ -69,13 +69,13 @@ class EvidenceDynamicsTable(DynamicsTable):
     # short rounds, many of them.
     num_steps: Count = Field(
         default=12,
-        description="Verlet steps of a trajectory, L; a deep network wants more: M3 36",
+        description="Verlet steps of a trajectory, L; deep networks need more (36 or 48 for M3)",
     )
     num_trajectories: Count = Field(default=1, description="trajectories between exchanges, N_traj")
 
 
 class EvidenceRunTable(LadderRunTable):
-    """How much, and where."""
+    """Copies, seed and devices, and how long the run is."""
 
     copies: Count = Field(default=2, description="independent copies of the whole path")
     burn_in: NotNegative = Field(

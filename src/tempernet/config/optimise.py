@@ -17,27 +17,27 @@ class OptimiseTable(Table):
 
     keep: Count = Field(
         default=100,
-        description="stop once so many starts have E = 0, otherwise keep this many with the "
+        description="stop once this many starts have E = 0, otherwise keep this many with the "
         "lowest energy",
     )
-    starts: Count = Field(default=4000, description="starts at most")
+    starts: Count = Field(default=4000, description="largest number of starts")
     minimiser: Literal["fire", "alg3"] = Field(
         default=Minimiser.method,
         description="FIRE, or Alg. 3 as printed",
     )
-    max_gradients: Count = Field(default=2000, description="budget of a start")
+    max_gradients: Count = Field(default=2000, description="largest number of gradients of a start")
     time_step: Positive = Field(
         default=Minimiser.time_step,
-        description="time step to begin with",
+        description="initial time step",
     )
     tolerance: Annotated[float, Field(ge=0, allow_inf_nan=False)] = Field(
         default=Minimiser.tolerance,
-        description="energy that counts as E = 0; 0 is reached in float32",
+        description="energy that counts as E = 0; in float32 E reaches 0",
     )
 
 
 class OptimiseRunTable(RunTable):
-    """How much, and where."""
+    """Replicas, seed and devices."""
 
     copies: Count = Field(
         default=50,

@@ -26,7 +26,7 @@ class Preset(NamedTuple):
 def _quick() -> Preset:
     return Preset(
         "three hidden layers of ten units on 200 images of 8x8: "
-        "the whole study in a few minutes on two cores",
+        "a whole study in a few minutes on two cores",
         {
             "data": {"size": 8, "n_train": 200},
             "network": {"name": "64-10-10-10"},

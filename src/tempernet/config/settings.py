@@ -55,7 +55,7 @@ class RunSettings(Table):
     kind: str = Field(default="", description=KIND_WORDS)
     protocol: Literal["default", "paper"] = Field(
         default="default",
-        description="paper: as the paper prints it; a setting that contradicts it is refused",
+        description="paper: as printed in the paper; a setting that contradicts it is refused",
     )
     data: DataTable = DataTable()
     network: NetworkTable = NetworkTable()

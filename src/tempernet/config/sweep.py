@@ -26,7 +26,7 @@ class LadderTable(Table):
 
     kind: Literal["adaptive", "geometric", "listed"] = Field(
         default="adaptive",
-        description="adaptive moves the rungs during burn-in until neighbours swap equally often",
+        description="adaptive: they move during burn-in until neighbours swap equally often",
     )
     low: Positive = Field(default=0.01, description="lowest temperature")
     high: Positive = Field(default=100.0, description="highest temperature")
@@ -68,7 +68,7 @@ class SweepStartTable(StartTable):
 
     weights: Literal["apart", "annealed", "minimised", "prior"] = Field(
         default="apart",
-        description=f"{APART}; annealed: population annealing from the highest temperature; "
+        description=f"{APART}; annealed: population annealing from the highest temperature, "
         "every second copy reheated",
     )
     cooling_rounds: Count = Field(
@@ -78,16 +78,16 @@ class SweepStartTable(StartTable):
 
 
 class SweepRunTable(LadderRunTable):
-    """How much, and where."""
+    """Copies, seed and devices, and how long the run is."""
 
     score_every: Count = Field(default=5, description="rounds between scores on held-out examples")
     keep: NotNegative = Field(
         default=5,
-        description="how often weights are kept and the whole test set is scored",
+        description="how many times in the run weights are kept and the whole test set is scored",
     )
     keep_temperatures: tuple[Positive, ...] = Field(
         default=(),
-        description="keep weights of the nearest rungs only; empty: all",
+        description="keep weights at the nearest temperatures only; empty: at all",
     )
 
 

@@ -50,15 +50,15 @@ class DataTable(Table):
     )
     seed: NotNegative = Field(
         default=0,
-        description="which subset: the same n_train and seed are the same images",
+        description="seed of the subset: the same n_train and seed give the same images",
     )
     n_validation: NotNegative = Field(
         default=5000,
-        description="examples held out to choose the best temperature by",
+        description="number of validation examples, which choose the best temperature",
     )
     scored: Count = Field(
         default=2000,
-        description="of validation and of test examples, how many are scored during the run",
+        description="number of validation and of test examples that are scored during the run",
     )
 
 
@@ -71,7 +71,7 @@ class NetworkTable(Table):
     )
     output: Literal["linear", "logistic"] = Field(
         default="linear",
-        description="logistic squashes the last layer too, as M3star has it",
+        description="output layer; M3star has a logistic one",
     )
 
 
@@ -80,7 +80,7 @@ class PriorTable(Table):
 
     kind: Literal["box", "gaussian"] = Field(
         default="box",
-        description="uniform in a box (Eq. 11), or normal",
+        description="uniform in a box (Eq. 11), or Gaussian",
     )
     factor: Positive = Field(
         default=50.0,
@@ -100,8 +100,8 @@ class DynamicsTable(Table):
 
     kernel: Annotated[str, AfterValidator(_known_kernel)] = Field(
         default=Dynamics.kernel,
-        description=f"how a replica moves, one of {', '.join(KERNELS)}; horowitz refreshes a part "
-        "of the momentum",
+        description=f"how a replica moves, one of {', '.join(KERNELS)}; horowitz: partial momentum "
+        "refreshment",
     )
     persistence: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=Dynamics.persistence,
@@ -121,12 +121,12 @@ class DynamicsTable(Table):
     )
     jitter: Annotated[float, Field(ge=0, lt=1)] = Field(
         default=Dynamics.jitter,
-        description="step size varies by this between trajectories",
+        description="relative variation of the step size between trajectories",
     )
     lengths: Literal["steps", "distance"] = Field(
         default=Dynamics.lengths,
-        description="what trajectories of all rungs have in common; with distance, "
-        "num_steps is their mean",
+        description="what the trajectories of all rungs have in common; with distance, "
+        "num_steps is the mean over rungs",
     )
     exchange: Literal["even-odd", "random-pairs", "none"] = Field(
         default="even-odd",
@@ -138,8 +138,8 @@ class DynamicsTable(Table):
     )
     masses: Literal["unit", "fan-in"] = Field(
         default="fan-in",
-        description="masses of the weights: 1, or m_i = k_i: all layers then move equally far "
-        "for their box",
+        description="masses of the weights: 1, or the fan-in, m_i = k_i, "
+        "with which all layers move equally far in units of their box",
     )
 
 
@@ -156,31 +156,35 @@ class StartTable(Table):
     )
     max_gradients: Count = Field(
         default=Minimiser.max_gradients,
-        description="budget of a minimisation",
+        description="largest number of gradients of a minimisation",
     )
 
 
 class TuneTable(Table):
     """Step sizes."""
 
-    low: Share = Field(default=Tuning.low, description="acceptance wanted, at least")
-    high: Share = Field(default=Tuning.high, description="and at most")
+    low: Share = Field(
+        default=Tuning.low, description="lowest acceptance that step sizes are tuned to"
+    )
+    high: Share = Field(
+        default=Tuning.high, description="highest acceptance that step sizes are tuned to"
+    )
 
 
 class RunTable(Table):
-    """How much, and where."""
+    """Copies, seed and devices, and how long the run is."""
 
     copies: Count = Field(default=4, description="independent copies of the whole ladder")
     seed: int = Field(
         default=-1,
         ge=-1,
         le=2**32 - 1,
-        description="seed of the sampling; -1 draws one and writes it down",
+        description="seed of the sampling; -1 draws one and records it",
     )
-    devices: NotNegative = Field(default=0, description="devices; 0 takes all cores")
+    devices: NotNegative = Field(default=0, description="number of devices; 0: all of them")
     data_devices: Count = Field(
         default=1,
-        description="devices that split the examples of a replica",
+        description="number of devices over which the examples of a replica are split",
     )
     reproducible: bool = Field(
         default=False,
@@ -189,7 +193,7 @@ class RunTable(Table):
 
 
 class LadderRunTable(RunTable):
-    """How much, and where."""
+    """Copies, seed and devices, and how long the run is."""
 
     burn_in: NotNegative = Field(default=100, description="rounds before the samples count")
     rounds: Count = Field(default=200, description="rounds that count")
@@ -198,5 +202,5 @@ class LadderRunTable(RunTable):
 class OutputTable(Table):
     """What is written, and how often. These may change when a run is resumed."""
 
-    checkpoint_seconds: Positive = Field(default=60.0, description="time between checkpoints")
+    checkpoint_seconds: Positive = Field(default=60.0, description="seconds between checkpoints")
     figures: bool = Field(default=True, description="draw figures at the end")

@@ -61,8 +61,7 @@ def template(model: type[RunSettings]) -> str:
     """Every setting of a kind with its default and what it is for, all commented out."""
     kind = model.kind_name()
     lines = [
-        f"# Settings of `tempernet {kind}`. Every one is at its default; "
-        "take away a '#' to change it.",
+        f"# Settings of `tempernet {kind}`. All are at their defaults; remove a '#' to change one.",
         "",
         f"kind = {_toml(kind)}",
         *_commented("protocol", model.model_fields["protocol"]),

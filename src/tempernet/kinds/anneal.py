@@ -48,11 +48,15 @@ def _figures(found: AnnealResults, beside: Beside) -> Figures:
 
 ANNEAL = Kind(
     settings=AnnealSettings,
-    summary="Cool many replicas until the validation error rises, and return the network and the "
-    "temperature with the lowest validation error.",
+    summary="Cool until the validation loss rises. Returns the network with the lowest validation "
+    "loss, and all networks at the temperature where its average is lowest.",
     parts_fn=_parts,
     options=(
-        Option("cooling.patience", int, "Temperatures in a row with a risen validation loss."),
+        Option(
+            "cooling.patience",
+            int,
+            "Stop after this many temperatures in a row with a higher loss.",
+        ),
         Option("cooling.optimised", Path, "Folder of an optimise run to compare with."),
     ),
     first_preset="quick",

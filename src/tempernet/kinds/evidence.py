@@ -59,7 +59,8 @@ def _needed_files(settings: EvidenceSettings) -> Sequence[str]:
 
 EVIDENCE = Kind(
     settings=EvidenceSettings,
-    summary="Estimate the log evidence of a network: log prob(labels | images, network).",
+    summary="Estimate the log evidence of a network. That is log prob(labels | images, network), "
+    "along a path from the prior or from a quadratic.",
     parts_fn=_parts,
     options=(
         Option("data.n_train", int, "Number of training examples, the same for every class."),
@@ -68,7 +69,7 @@ EVIDENCE = Kind(
             str,
             '"temperature": from the prior; "bridge": from a quadratic around a minimum.',
         ),
-        Option("run.copies", int, "Independent copies."),
+        Option("run.copies", int, "Number of independent copies of the path."),
     ),
     needed_files=_needed_files,
 )

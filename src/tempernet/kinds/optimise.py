@@ -45,15 +45,15 @@ def _figures(found: OptimiseResults, beside: Beside) -> Figures:
 
 OPTIMISE = Kind(
     settings=OptimiseSettings,
-    summary="Minimise E from many independent starts: what sampling is compared with.",
+    summary="Minimise E from many independent starts. The baseline that sampling is compared with.",
     parts_fn=_parts,
     options=(
         Option(
             "optimise.keep",
             int,
-            "Starts to keep: those with E = 0, otherwise those with the lowest energy.",
+            "Number of networks to keep: with E = 0, otherwise with the lowest energy.",
         ),
-        Option("optimise.starts", int, "Starts at most."),
+        Option("optimise.starts", int, "Largest number of starts."),
     ),
     first_preset="quick",
 )

@@ -99,8 +99,8 @@ def _labelled(
 
 SWEEP = Kind(
     settings=SweepSettings,
-    summary="Sample a ladder of temperatures: train and test loss against T, the best T, and "
-    "whether to believe it.",
+    summary="Sample a ladder of temperatures. Reports train and test loss against T, the best "
+    "temperature, and whether the samples have equilibrated.",
     parts_fn=_parts,
     first_preset="quick",
     draws_optimised=True,

@@ -45,6 +45,20 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def unoptimised() -> Iterator[None]:
+    """Programs of a module's tests, and of the commands that they run, are compiled in half the
+    time: for what depends on the numbers, but not on how fast they come.
+    """
+    name = "jax_disable_most_optimizations"
+    before = bool(jax.config.values[name])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(name.upper(), "1")
+        jax.config.update(name, True)
+        yield
+        jax.config.update(name, before)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder with the paper and MNIST's own files, beside the repository; skip where it is

@@ -453,9 +453,8 @@ def poll(run: Path, seconds: float) -> None:
     rounds = folder.records.length("rounds") - first
     writer.popen.send_signal(signal.SIGTERM)
     assert writer.end() == 6 and problems(run) == []
-    print(
-        f"\nread {times} times in {time.monotonic() - began:.0f} s while {rounds} rounds were written"
-    )
+    took = time.monotonic() - began
+    print(f"\nread {times} times in {took:.0f} s while {rounds} rounds were written")
     assert rounds >= 5
 
 

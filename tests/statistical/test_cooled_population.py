@@ -16,7 +16,7 @@ REPLICAS, COPIES = 64, 40
 
 
 def _shares() -> tuple[np.ndarray, np.ndarray]:
-    """Share of the left well at T = 0.5 in each copy, and the mean energy of each: (copies,) both."""
+    """Share of the left well at T = 0.5, and the mean energy, of each copy: (copies,) both."""
     rungs = np.append(np.geomspace(0.5, 50, REPLICAS - 1), np.inf)
     engine = Engine(
         UNEVEN.target(),

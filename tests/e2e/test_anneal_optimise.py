@@ -28,7 +28,7 @@ from tempernet.results.anneal import load
 from tempernet.store import RunFolder, files
 from tempernet.tasks.problem import load_data, make_problem
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("quick_programs")
 COMMON = (
     "data.size=4",
     "data.n_train=50",

@@ -16,7 +16,7 @@ import tempernet as tn
 from tempernet.store import RunFolder
 from tempernet.tempering.observables import OBSERVABLES, RUNG, Moment, Observable
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("quick_programs")
 SMALL = options(
     (
         "data.size=4",

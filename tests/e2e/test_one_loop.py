@@ -1,4 +1,4 @@
-"""One loop for all: Python's `sample` does what the command does, to the bit, and reads its runs."""
+"""One loop for all: Python's `sample` gives the bits of the command, and reads its runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tempernet import config
 from tempernet.store import RunFolder
 from tempernet.tasks.problem import make_problem
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("quick_programs")
 LADDER = [0.5, 1.0, 2.0, 4.0]
 SETTINGS = (
     "data.size=4",

@@ -18,7 +18,7 @@ SHORTER = {
 }
 """What the README says -> what takes seconds."""
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("quick_programs")
 
 
 def test_ten_lines_run_and_print_a_row_a_temperature(capsys: pytest.CaptureFixture[str]) -> None:

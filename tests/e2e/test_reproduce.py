@@ -22,6 +22,7 @@ from tempernet.runs.status import problems
 from tempernet.store import files
 from tempernet.store.folder import PROVENANCE, RESULTS, STUDY
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
 SIDES = ("paper_protocol", "default_protocol")
 STEPS = [step.name for step in steps_of("smoke")]
 FEW = "widths-m1-default,m3-d50-default,optimise-m3-d50-default"
@@ -32,7 +33,7 @@ FEW = "widths-m1-default,m3-d50-default,optimise-m3-d50-default"
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study that nothing happened to."""
     path = tmp_path_factory.mktemp("study") / "smoke"
-    done = command("reproduce", "--out", path, "--scale", "smoke", "--json", timeout=1500)
+    done = here("reproduce", "--out", path, "--scale", "smoke", "--json")
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["claims"]) == len(judge_all({}))
     return path

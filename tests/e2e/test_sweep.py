@@ -43,7 +43,7 @@ SMALL = (
     "run.reproducible=true",
 )
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("quick_programs")
 Run = tuple[Path, Ended]
 
 

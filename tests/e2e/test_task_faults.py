@@ -41,7 +41,7 @@ from tempernet.tasks.problem import make_engine, make_problem
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.host import Progress
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("quick_programs")
 PROBLEM = [
     "data.n_train=20",
     "data.n_validation=50",

@@ -10,7 +10,7 @@ import tempernet as tn
 from tempernet.tempering import population
 from tempernet.tempering.engine import Engine
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("quick_programs")
 UNEVEN = Case("uneven wells", lambda y: 10.0 * (y**2 - 1) ** 2 + 0.8 * y, True, 2.0, 0.1, dims=1)
 REPLICAS, COPIES = 64, 40
 

@@ -27,7 +27,7 @@ from tempernet.model.networks import FunctionNetwork
 from tempernet.results.evidence import EvidenceResults
 
 pytestmark = [
-    pytest.mark.usefixtures("unoptimised"),
+    pytest.mark.usefixtures("quick_programs"),
     # Of the many replicas some begin at a minimum, where every trajectory gains potential energy
     # and large steps are rejected for a while.
     pytest.mark.filterwarnings("ignore:.*accepted nothing for:UserWarning"),

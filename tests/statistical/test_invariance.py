@@ -23,7 +23,7 @@ from tempernet.kernels import hmc, horowitz, integrator, potential, trajectory
 from tempernet.model import priors
 from tempernet.tempering import exchange
 
-pytestmark = pytest.mark.usefixtures("unoptimised")
+pytestmark = pytest.mark.usefixtures("quick_programs")
 MASSES = {"w": np.array([0.5, 1.0, 3.0], np.float32)}
 
 

@@ -87,6 +87,10 @@ class Halves:
     halves: np.ndarray
     finished: bool
 
+    @property
+    def name(self) -> str:
+        return self.path.name
+
 
 def load(path: Path) -> Halves:
     """Read a run folder."""

@@ -247,10 +247,16 @@ def _masses_not_in_refreshment(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-REJECTED_OFTEN: dict[str, Any] = {"step_sizes": np.array([0.6, 0.8, 1.0, 1.2]), "rounds": 12}
+REJECTED_OFTEN: dict[str, Any] = {
+    "step_sizes": 0.6,
+    "rounds": 10,
+    "copies": 8000,
+    "dynamics": {**PERSISTENT, "persistence": 0.9},
+}
+"""Half of the trajectories of the coldest rung are rejected, and what they do then matters."""
 PERSISTENT_TWINS: list[tuple[str, Patch, Case, dict[str, Any]]] = [
-    ("no-flip", _goes_on_when_rejected, WELLS_IN_BOX, REJECTED_OFTEN),
-    ("flip", _turns_back_when_accepted, WELLS_IN_BOX, REJECTED_OFTEN),
+    ("no-flip", _goes_on_when_rejected, GAUSSIAN_IN_GAUSSIAN, REJECTED_OFTEN),
+    ("flip", _turns_back_when_accepted, GAUSSIAN_IN_GAUSSIAN, REJECTED_OFTEN),
     ("not-mirrored", _no_flip, GAUSSIAN_IN_BOX, {}),
     ("refreshment", _refreshed_too_little, WELLS_IN_BOX, {}),
     ("masses", _masses_not_in_refreshment, GAUSSIAN_IN_BOX, {"masses": MASSES}),
@@ -266,12 +272,11 @@ def test_a_broken_persistence_is_found_out(
     monkeypatch: pytest.MonkeyPatch, breakage: Patch, case: Case, options: dict[str, Any]
 ) -> None:
     breakage(monkeypatch)
-    assert smallest_p(case, exchange="none", dynamics=PERSISTENT, **options) < REJECT_P
+    assert smallest_p(case, **{"exchange": "none", "dynamics": PERSISTENT, **options}) < REJECT_P
 
 
 def test_the_right_persistence_passes_where_the_broken_ones_fail() -> None:
-    options = {"exchange": "none", "dynamics": PERSISTENT, **REJECTED_OFTEN}
-    assert smallest_p(WELLS_IN_BOX, **options) > ACCEPT_P
+    assert smallest_p(GAUSSIAN_IN_GAUSSIAN, exchange="none", **REJECTED_OFTEN) > ACCEPT_P
 
 
 SWAP_TWINS: dict[str, Callable[..., Any]] = {

@@ -45,6 +45,22 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def quick_programs() -> Iterator[None]:
+    """A module's programs are compiled in half the time, and its commands find those of this
+    process: for what depends on the numbers, but not on how fast they come.
+    """
+    name = "jax_disable_most_optimizations"
+    before = bool(jax.config.values[name])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(name.upper(), "1")
+        # A program that is kept belongs to so many devices.
+        patch.setenv("TEMPERNET_DEVICES", str(jax.local_device_count()))
+        jax.config.update(name, True)
+        yield
+        jax.config.update(name, before)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder with the paper and MNIST's own files, beside the repository; skip where it is

@@ -18,6 +18,7 @@ from tempernet.tasks.sweep import Sweep
 from tempernet.tempering.host import Progress
 from tempernet.tempering.sampler import COOL
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
 SMALL = (
     "start.weights=annealed",
     "start.cooling_rounds=2",

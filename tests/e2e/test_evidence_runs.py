@@ -26,6 +26,7 @@ from tempernet.tasks.base import Watch
 from tempernet.tasks.evidence import evidence_task
 from tempernet.tasks.problem import make_problem
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
 SMALL = (
     "data.size=4",
     "data.n_train=20",

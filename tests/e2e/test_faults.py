@@ -26,6 +26,7 @@ from tempernet.tasks.problem import Problem, make_engine, make_problem, temperat
 from tempernet.tasks.sweep import Sweep
 from tempernet.tempering.engine import Engine
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
 SETTINGS = config.resolve(
     config.SweepSettings,
     assignments=[

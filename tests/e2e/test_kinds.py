@@ -18,6 +18,7 @@ from tempernet.errors import Stopped
 from tempernet.kinds import KINDS
 from tempernet.store import RunFolder, files
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
 SOURCE = Path(tempernet.__file__).parent
 SMALL = [
     text

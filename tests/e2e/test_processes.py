@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runs import PROGRAM, assert_same, command, options
+from runs import PROGRAM, assert_same, command, here, options
 
 from tempernet.config import SweepSettings
 from tempernet.results import sweep as results
@@ -26,6 +26,7 @@ from tempernet.runs.status import current, problems
 from tempernet.store import RunFolder
 from tempernet.store.folder import LOG, is_run
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
 SETTINGS = (
     "data.size=4",
     "data.n_train=50",
@@ -132,7 +133,7 @@ def straight(path: Path, settings: Sequence[str]) -> Durations:
 
     The run that compiles them is the brief one, beside it.
     """
-    brief = command("sweep", "--quiet", "--out", path.with_name("brief"), *options(BRIEF))
+    brief = here("sweep", "--quiet", "--out", path.with_name("brief"), *options(BRIEF))
     assert brief.returncode == 0, brief.stderr
     process = Process("sweep", "--out", path, *options(settings))
     assert process.end() == 0, process.lines
@@ -147,7 +148,7 @@ def go_on(path: Path, settings: Sequence[str]) -> list[object]:
 
 def finish(path: Path, settings: Sequence[str], other: Path) -> None:
     """Let a run come to its end, which must be that of the other."""
-    done = command(*go_on(path, settings), "--quiet")
+    done = here(*go_on(path, settings), "--quiet")
     assert done.returncode == 0, done.stderr
     assert_same(path, other)
 
@@ -314,7 +315,7 @@ def test_a_disk_that_fills_up(short: tuple[Path, Durations], tmp_path: Path) -> 
         )
         assert problems(disk / "run") == []
         (disk / "filler").unlink()
-        assert command("resume", disk / "run", "--quiet").returncode == 0
+        assert here("resume", disk / "run", "--quiet").returncode == 0
         assert_same(disk / "run", short[0])
     finally:
         subprocess.run(["umount", "-l", str(disk)], check=True)
@@ -352,7 +353,7 @@ def test_a_file_that_may_not_grow(short: tuple[Path, Durations], tmp_path: Path)
     assert problems(tmp_path / "run") == []
     newest, _ = RunFolder(tmp_path / "run").checkpoints.latest()
     assert newest is not None and newest.meta["round"] > 0
-    assert command("resume", tmp_path / "run", "--quiet").returncode == 0
+    assert here("resume", tmp_path / "run", "--quiet").returncode == 0
     assert_same(tmp_path / "run", short[0])
 
 
@@ -379,7 +380,7 @@ def test_a_folder_that_becomes_read_only(short: tuple[Path, Durations], tmp_path
     finally:
         for folder in folders:
             folder.chmod(0o755)
-    assert command("resume", run, "--quiet").returncode == 0
+    assert here("resume", run, "--quiet").returncode == 0
     assert_same(run, short[0])
 
 
@@ -395,7 +396,7 @@ def test_a_folder_that_vanishes_and_comes_back(
     assert not run.exists()
     away.rename(run)
     assert problems(run) == []
-    assert command("resume", run, "--quiet").returncode == 0
+    assert here("resume", run, "--quiet").returncode == 0
     assert_same(run, short[0])
 
 
@@ -406,7 +407,7 @@ def test_a_second_writer_is_refused(short: tuple[Path, Durations], tmp_path: Pat
     run = shutil.copytree(short[0], tmp_path / "run")
     first = Process("resume", run, *FOREVER)
     assert first.reach("sample")
-    second = command("resume", run, "--quiet")
+    second = here("resume", run, "--quiet")
     assert second.returncode == 5 and "another process is writing" in second.stderr
     first.popen.send_signal(signal.SIGTERM)
     assert first.end() == 6 and problems(run) == []
@@ -443,7 +444,7 @@ def poll(run: Path, seconds: float) -> None:
         ["export", run, "--out", run.parent / "t.nc"],
         ["check", run],
     ):
-        read = command(*reading)
+        read = here(*reading)
         assert read.returncode == 0 and read.stderr == "", (reading, read)
     times, first, began = 0, folder.records.length("rounds"), time.monotonic()
     while time.monotonic() - began < seconds or times < 3:
@@ -453,9 +454,8 @@ def poll(run: Path, seconds: float) -> None:
     rounds = folder.records.length("rounds") - first
     writer.popen.send_signal(signal.SIGTERM)
     assert writer.end() == 6 and problems(run) == []
-    print(
-        f"\nread {times} times in {time.monotonic() - began:.0f} s while {rounds} rounds were written"
-    )
+    took = time.monotonic() - began
+    print(f"\nread {times} times in {took:.0f} s while {rounds} rounds were written")
     assert rounds >= 5
 
 

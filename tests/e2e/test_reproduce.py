@@ -22,6 +22,7 @@ from tempernet.runs.status import problems
 from tempernet.store import files
 from tempernet.store.folder import PROVENANCE, RESULTS, STUDY
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
 SIDES = ("paper_protocol", "default_protocol")
 STEPS = [step.name for step in steps_of("smoke")]
 FEW = "widths-m1-default,m3-d50-default,optimise-m3-d50-default"
@@ -32,14 +33,17 @@ FEW = "widths-m1-default,m3-d50-default,optimise-m3-d50-default"
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study that nothing happened to."""
     path = tmp_path_factory.mktemp("study") / "smoke"
-    done = command("reproduce", "--out", path, "--scale", "smoke", "--json", timeout=1500)
+    done = here("reproduce", "--out", path, "--scale", "smoke", "--json")
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["claims"]) == len(judge_all({}))
     return path
 
 
 def interrupted(path: Path, number: int, *, at: str) -> tuple[int, str]:
-    """Begin a few steps, send a signal once a line of progress says so; exit code and output."""
+    """Begin a few steps, or go on; send a signal once a line of progress says so.
+
+    Returns the exit code and what was said.
+    """
     given = [PROGRAM, "reproduce", "--out", str(path), "--scale", "smoke", "--only", FEW]
     with subprocess.Popen(
         given, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
@@ -105,21 +109,21 @@ def test_a_finished_study_is_not_made_again(study: Path) -> None:
     assert (study / "report.html").read_bytes() == page
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 6), (signal.SIGKILL, -9)])
-def test_a_study_that_was_stopped_goes_on_to_the_same_result(
-    study: Path, tmp_path: Path, number: int, code: int
+def test_a_study_that_was_stopped_and_killed_goes_on_to_the_same_result(
+    study: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "stopped"
-    returned, said = interrupted(path, number, at="tempernet: step 3")
-    assert returned == code
-    if code == 6:
-        assert said.rstrip().endswith(f"go on with: tempernet reproduce --out {path}")
+    returned, said = interrupted(path, signal.SIGTERM, at="tempernet: step 2")
+    assert returned == 6
+    assert said.rstrip().endswith(f"go on with: tempernet reproduce --out {path}")
     first = path / RUNS / "widths-m1-default" / RESULTS
     before = first.stat().st_mtime_ns
+    returned, said = interrupted(path, signal.SIGKILL, at="tempernet: step 3")
+    assert returned == -9 and "step 1 of 3" not in said
     assert not (path / "report.md").exists()
     done = command("resume", path)
     assert done.returncode == 0, done.stderr
-    assert "step 1 of 3" not in done.stderr and "step 3 of 3: m3-d50-default" in done.stderr
+    assert "step 2 of 3" not in done.stderr and "step 3 of 3: m3-d50-default" in done.stderr
     # Programs are read from where they are kept, and XLA says nothing of it.
     assert "XLA" not in done.stderr
     assert first.stat().st_mtime_ns == before
@@ -132,9 +136,8 @@ def test_a_study_that_was_stopped_goes_on_to_the_same_result(
 
 
 def test_time_that_is_up_stops_a_study(tmp_path: Path) -> None:
-    done = command(
-        "reproduce", "--out", tmp_path / "s", "--scale", "smoke", "--max-time", "1s", "--only", FEW
-    )
+    some = ["--scale", "smoke", "--only", FEW, "--max-time", "1s"]
+    done = command("reproduce", "--out", tmp_path / "s", *some)
     assert done.returncode == 6, done.stderr
     assert "go on with: tempernet reproduce --out" in done.stderr
 

@@ -84,11 +84,12 @@ def test_thousands_of_rounds(tmp_path: Path) -> None:
     growth, filling = (
         float(np.median(memory[late]) - np.median(memory[part])) for part in (early, first)
     )
+    megabytes = f"{np.median(memory[late]):.1f} MB, {growth:+.1f} MB in the second half"
+    opened = f"{int(handles.min())} to {int(handles.max())} open files"
+    middle = f"{int(entries[early].min())} to {int(entries[early].max())} after half of them"
+    print(f"\n{ROUNDS} rounds: {megabytes}, {filling:+.1f} MB since the first thousand; {opened};")
     print(
-        f"\n{ROUNDS} rounds: {np.median(memory[late]):.1f} MB, {growth:+.1f} MB in the second half, {filling:+.1f} MB "
-        f"since the first thousand; {int(handles.min())} to {int(handles.max())} open files; "
-        f"{int(entries[first].max())} files at first, {int(entries[early].min())} to {int(entries[early].max())} after "
-        f"half of them, {int(entries[late].min())} to {int(entries[late].max())} at last"
+        f"{int(entries[first].max())} files at first, {middle}, {int(entries[late].max())} at last"
     )
     # Half a run's records would be 5 MB if they stayed in memory; now and then there is a step of
     # one or two.
@@ -151,7 +152,6 @@ def test_a_checkpoint_costs_little(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     every = config.SweepSettings().output.checkpoint_seconds
     size = max(file.stat().st_size for file in (tmp_path / "run" / "checkpoints").glob("*.npz"))
     share = float(np.mean(spent)) / every
-    print(
-        f"\n{len(spent)} checkpoints of {size / 1e6:.1f} MB: {np.mean(spent):.3f} s each, {share:.2%} of {every:.0f} s"
-    )
+    each = f"{len(spent)} checkpoints of {size / 1e6:.1f} MB: {np.mean(spent):.3f} s each"
+    print(f"\n{each}, {share:.2%} of {every:.0f} s")
     assert len(spent) >= 3 and share < CHECKPOINT_SHARE

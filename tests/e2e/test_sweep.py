@@ -1,11 +1,9 @@
-"""The command as a person runs it: in a subprocess, without a terminal, with its exit codes."""
+"""A sweep as a person runs it, without a terminal, with its exit codes; in this process."""
 
 from __future__ import annotations
 
 import csv
 import json
-import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -14,7 +12,7 @@ import numpy as np
 import pytest
 import xarray
 from PIL import Image
-from runs import PROGRAM, command, options
+from runs import Ended, command, here, options
 
 from tempernet import config
 from tempernet.cli import app as cli
@@ -41,9 +39,12 @@ SMALL = (
     "run.score_every=2",
     "run.keep=3",
     "run.seed=7",
+    "run.devices=1",
+    "run.reproducible=true",
 )
 
-Run = tuple[Path, subprocess.CompletedProcess[str]]
+pytestmark = pytest.mark.usefixtures("quick_programs")
+Run = tuple[Path, Ended]
 
 
 def small(*settings: str) -> list[str]:
@@ -54,7 +55,7 @@ def small(*settings: str) -> list[str]:
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
     folder = tmp_path_factory.mktemp("runs") / "small"
-    done = command("sweep", "--out", folder, *small())
+    done = here("sweep", "--out", folder, *small())
     assert done.returncode == 0, done.stderr
     return folder, done
 
@@ -164,28 +165,28 @@ def test_an_ensemble_is_no_worse_than_its_members(finished: Run) -> None:
 
 def test_status_export_and_plot_read_a_run(finished: Run, tmp_path: Path) -> None:
     folder, _ = finished
-    told = command("status", folder)
+    told = here("status", folder)
     assert told.returncode == 0 and "finished" in told.stdout and "verdict" in told.stdout
     assert "24 of 24" in told.stdout
-    table = command("export", folder, "--to", "csv", "--out", tmp_path / "t.csv")
+    table = here("export", folder, "--to", "csv", "--out", tmp_path / "t.csv")
     assert table.returncode == 0
     with (tmp_path / "t.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 5 and {row["protocol"] for row in rows} == {"default"}
-    drawn = command("plot", folder, folder, "--out", tmp_path / "figures")
+    drawn = here("plot", folder, folder, "--out", tmp_path / "figures")
     assert drawn.returncode == 0, drawn.stderr
     assert (tmp_path / "figures" / "fig3-loss-compared.svg").exists()
 
 
 def test_paper_protocol_as_json(tmp_path: Path) -> None:
-    done = command(
+    done = here(
         "sweep",
         "--out",
         tmp_path / "run",
         "--protocol",
         "paper",
         "--json",
-        *small("output.figures=false", "run.keep=0"),
+        *small("output.figures=false", "run.keep=0", "run.devices=2", "run.reproducible=false"),
     )
     assert done.returncode == 0, done.stderr
     results = json.loads(done.stdout)
@@ -195,27 +196,9 @@ def test_paper_protocol_as_json(tmp_path: Path) -> None:
     np.testing.assert_allclose(temperatures, np.geomspace(0.5, 8, 5))
 
 
-def test_a_stopped_run_goes_on_to_the_same_end(finished: Run, tmp_path: Path) -> None:
-    folder, _ = finished
-    given = [PROGRAM, "sweep", "--out", str(tmp_path / "run"), *small("output.figures=false")]
-    with subprocess.Popen(given, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stderr is not None
-        for line in process.stderr:
-            if line.startswith("burn-in"):
-                process.send_signal(signal.SIGTERM)
-                break
-        rest = process.stderr.read()
-    assert process.returncode == 6
-    assert f"tempernet resume {tmp_path / 'run'}" in rest
-    went_on = command("resume", tmp_path / "run", "--quiet")
-    assert went_on.returncode == 0, went_on.stderr
-    ends = [json.loads((path / "results.json").read_text()) for path in (folder, tmp_path / "run")]
-    assert ends[0]["temperatures"] == ends[1]["temperatures"]
-
-
 def test_plan_says_what_it_takes(finished: Run) -> None:
     folder, _ = finished
-    plan = json.loads(command("plan", "--json", *small()).stdout)
+    plan = json.loads(here("plan", "--json", *small()).stdout)
     assert plan["replicas"] == 10 and plan["weights"] == 16 * 4 + 4 + 4 * 10 + 10
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     assert 0.3 < plan["disk"] / size < 6
@@ -247,16 +230,14 @@ def test_every_preset_plans(
     out, err = capsys.readouterr()
     assert ended.value.code == 0, err
     settings = config.resolve(config.SweepSettings, preset=name)
-    assert (
-        f"{settings.run.copies * settings.ladder.num} ({settings.run.copies} copies of {settings.ladder.num}"
-        in out
-    )
+    copies, rungs = settings.run.copies, settings.ladder.num
+    assert f"{copies * rungs} ({copies} copies of {rungs}" in out
     for word in ("protocol", "network", "gradients", "memory", "disk", "time here"):
         assert word in out
 
 
 def test_init_writes_settings_that_are_the_defaults(tmp_path: Path) -> None:
-    written = command("init", "sweep")
+    written = here("init", "sweep")
     (tmp_path / "my.toml").write_text(written.stdout)
     assert config.resolve(config.SweepSettings, file=tmp_path / "my.toml") == config.SweepSettings()
 
@@ -268,7 +249,7 @@ def test_own_data(tmp_path: Path) -> None:
     np.savez(tmp_path / "mine.npz", x_train=x[::2], y_train=y[::2], x_test=x[1::2], y_test=y[1::2])
     own = [s for s in SMALL if not s.startswith(("data.", "network."))]
     given = options((*own, "output.figures=false"))
-    done = command(
+    done = here(
         "sweep",
         "--data",
         tmp_path / "mine.npz",

@@ -41,6 +41,7 @@ from tempernet.tasks.problem import make_engine, make_problem
 from tempernet.tempering.engine import Engine
 from tempernet.tempering.host import Progress
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
 PROBLEM = [
     "data.n_train=20",
     "data.n_validation=50",
@@ -229,7 +230,7 @@ def test_killed_at_every_step_of_writing(straight: Straight, tmp_path: Path) -> 
 
 
 def test_stopped_again_and_again(straight: Straight, tmp_path: Path) -> None:
-    """Asked to stop once it has told of two pieces of work: it goes on by a piece or two each time."""
+    """Asked to stop once it has told of two pieces of work; each time it goes on by one or two."""
     work = ("cool", "optimise", "fit", "bridge", "burn-in", "sample")
     stops = 0
     while True:

@@ -10,12 +10,13 @@ import tempernet as tn
 from tempernet.tempering import population
 from tempernet.tempering.engine import Engine
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
 UNEVEN = Case("uneven wells", lambda y: 10.0 * (y**2 - 1) ** 2 + 0.8 * y, True, 2.0, 0.1, dims=1)
 REPLICAS, COPIES = 64, 40
 
 
 def _shares() -> tuple[np.ndarray, np.ndarray]:
-    """Share of the left well at T = 0.5 in each copy, and the mean energy of each: (copies,) both."""
+    """Share of the left well at T = 0.5, and the mean energy, of each copy: (copies,) both."""
     rungs = np.append(np.geomspace(0.5, 50, REPLICAS - 1), np.inf)
     engine = Engine(
         UNEVEN.target(),

@@ -14,6 +14,7 @@ from invariance import (
     GAUSSIAN_IN_GAUSSIAN,
     REJECT_P,
     WELLS_IN_BOX,
+    WELLS_IN_GAUSSIAN,
     Case,
     smallest_p,
 )
@@ -22,13 +23,19 @@ from tempernet.kernels import hmc, horowitz, integrator, potential, trajectory
 from tempernet.model import priors
 from tempernet.tempering import exchange
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
 MASSES = {"w": np.array([0.5, 1.0, 3.0], np.float32)}
 
 
-@pytest.mark.parametrize("rule", ["none", "even-odd", "random-pairs"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_round_leaves_the_density_unchanged(case: Case, rule: str) -> None:
-    assert smallest_p(case, exchange=rule) > ACCEPT_P
+def test_trajectories_leave_the_density_unchanged(case: Case) -> None:
+    assert smallest_p(case, exchange="none") > ACCEPT_P
+
+
+@pytest.mark.parametrize("rule", ["even-odd", "random-pairs"])
+def test_a_round_leaves_the_density_unchanged(rule: str) -> None:
+    """With a Gaussian prior; between walls the swap rules are tested beside their twins."""
+    assert smallest_p(WELLS_IN_GAUSSIAN, exchange=rule) > ACCEPT_P
 
 
 @pytest.mark.parametrize("case", [GAUSSIAN_IN_BOX, WELLS_IN_BOX], ids=lambda case: case.name)
@@ -36,11 +43,17 @@ def test_rejecting_walls_leave_the_density_unchanged(case: Case) -> None:
     assert smallest_p(case, walls="reject", step_sizes=0.1) > ACCEPT_P
 
 
-@pytest.mark.parametrize("walls", ["reflect", "reject"])
-def test_masses_leave_the_density_unchanged(walls: str) -> None:
-    step_sizes = None if walls == "reflect" else 0.1
-    assert smallest_p(GAUSSIAN_IN_BOX, masses=MASSES, walls=walls, step_sizes=step_sizes) > ACCEPT_P
-    assert smallest_p(GAUSSIAN_IN_GAUSSIAN, masses=MASSES) > ACCEPT_P
+REJECTING: dict[str, Any] = {"walls": "reject", "step_sizes": 0.1}
+WITH_MASSES: list[tuple[Case, dict[str, Any]]] = [
+    (GAUSSIAN_IN_BOX, {}),
+    (GAUSSIAN_IN_BOX, REJECTING),
+    (GAUSSIAN_IN_GAUSSIAN, {}),
+]
+
+
+@pytest.mark.parametrize(("case", "options"), WITH_MASSES, ids=["reflect", "reject", "Gaussian"])
+def test_masses_leave_the_density_unchanged(case: Case, options: dict[str, Any]) -> None:
+    assert smallest_p(case, masses=MASSES, **options) > ACCEPT_P
 
 
 def test_a_step_size_for_each_rung_leaves_the_density_unchanged() -> None:
@@ -178,17 +191,23 @@ PERSISTENT: dict[str, Any] = {"kernel": "horowitz", "persistence": 0.8}
 """Long enough a memory that what is wrong with the momenta reaches the weights."""
 
 
-@pytest.mark.parametrize("rule", ["none", "even-odd"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_persistent_momenta_leave_the_density_unchanged(case: Case, rule: str) -> None:
-    assert smallest_p(case, exchange=rule, dynamics=PERSISTENT) > ACCEPT_P
+def test_persistent_momenta_leave_the_density_unchanged(case: Case) -> None:
+    assert smallest_p(case, exchange="none", dynamics=PERSISTENT) > ACCEPT_P
 
 
-@pytest.mark.parametrize("walls", ["reflect", "reject"])
-def test_persistent_momenta_with_masses_leave_the_density_unchanged(walls: str) -> None:
-    options: dict[str, Any] = {"masses": MASSES, "walls": walls, "dynamics": PERSISTENT}
-    step_sizes = None if walls == "reflect" else 0.1
-    assert smallest_p(GAUSSIAN_IN_BOX, step_sizes=step_sizes, **options) > ACCEPT_P
+def test_persistent_momenta_that_are_exchanged_leave_the_density_unchanged() -> None:
+    assert smallest_p(WELLS_IN_BOX, exchange="even-odd", dynamics=PERSISTENT) > ACCEPT_P
+
+
+@pytest.mark.parametrize("options", [{}, REJECTING], ids=["reflect", "reject"])
+def test_persistent_momenta_with_masses_leave_the_density_unchanged(
+    options: dict[str, Any],
+) -> None:
+    assert smallest_p(GAUSSIAN_IN_BOX, masses=MASSES, dynamics=PERSISTENT, **options) > ACCEPT_P
+
+
+def test_persistent_momenta_with_a_length_for_each_rung_leave_the_density_unchanged() -> None:
     far = {**PERSISTENT, "lengths": "distance"}
     assert smallest_p(WELLS_IN_BOX, **{**OF_RUNGS, "dynamics": far}) > ACCEPT_P
 
@@ -270,38 +289,31 @@ SWAP_TWINS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("rule", ["even-odd", "random-pairs"])
-@pytest.mark.parametrize("twin", SWAP_TWINS)
-def test_a_broken_swap_rule_is_found_out(
-    monkeypatch: pytest.MonkeyPatch, twin: str, rule: str
-) -> None:
-    monkeypatch.setattr(exchange, "log_swap_ratio", SWAP_TWINS[twin])
-    # Trajectories so short that the exchange does most of the moving.
-    assert (
-        smallest_p(
-            WELLS_IN_BOX, exchange=rule, step_sizes=0.15, num_steps=1, rounds=12, copies=12000
-        )
-        < REJECT_P
-    )
-
-
-@pytest.mark.parametrize("rule", ["even-odd", "random-pairs"])
-def test_the_right_swap_rule_passes_where_the_broken_ones_fail(rule: str) -> None:
-    assert (
-        smallest_p(
-            WELLS_IN_BOX, exchange=rule, step_sizes=0.15, num_steps=1, rounds=12, copies=12000
-        )
-        > ACCEPT_P
-    )
-
-
-SWEPT_OFTEN: dict[str, Any] = {
+SWAPPED_OFTEN: dict[str, Any] = {
     "step_sizes": 0.15,
     "num_steps": 1,
     "rounds": 12,
     "copies": 12000,
-    "num_exchanges": 3,
 }
+"""Trajectories so short that the exchange does most of the moving."""
+
+
+@pytest.mark.parametrize(
+    ("twin", "rule"), [*((twin, "even-odd") for twin in SWAP_TWINS), ("half", "random-pairs")]
+)
+def test_a_broken_swap_rule_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, twin: str, rule: str
+) -> None:
+    monkeypatch.setattr(exchange, "log_swap_ratio", SWAP_TWINS[twin])
+    assert smallest_p(WELLS_IN_BOX, exchange=rule, **SWAPPED_OFTEN) < REJECT_P
+
+
+@pytest.mark.parametrize("rule", ["even-odd", "random-pairs"])
+def test_the_right_swap_rule_passes_where_the_broken_ones_fail(rule: str) -> None:
+    assert smallest_p(WELLS_IN_BOX, exchange=rule, **SWAPPED_OFTEN) > ACCEPT_P
+
+
+SWEPT_OFTEN = {**SWAPPED_OFTEN, "num_exchanges": 3}
 
 
 @pytest.mark.parametrize("rule", ["even-odd", "random-pairs"])

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from tempernet.cli.app import EXIT_CODES, make_app
+from tempernet.cli.app import EXIT_CODES
+from tempernet.cli.command import make_app
 from tempernet.diagnostics import verdict
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -143,7 +143,7 @@ def comparisons(source: str, names: set[str]) -> Iterator[int]:
         elif isinstance(node, ast.Match):
             found = [part for case in node.cases for part in ast.walk(case.pattern)]
         if any(map(named, found)):
-            yield node.lineno
+            yield node.lineno  # type: ignore[attr-defined]
 
 
 def test_no_other_place_asks_which_kind_it_has() -> None:

@@ -65,7 +65,7 @@ def test_the_whole_study_makes_every_run_figure_and_row(study: Path) -> None:
     assert sorted(file.name for file in (study / RUNS).iterdir()) == sorted(STEPS)
     assert [problem for name in STEPS for problem in problems(study / RUNS / name)] == []
     # Whether to trust an evidence is decided by all estimators, on the page as well.
-    assert len(found.results()["evidence-m1-default"].log_integrals) == 6
+    assert len(found.results()["evidence-m1-default"].log_integrals) == 6  # type: ignore[union-attr]
     page = (study / "report.md").read_text()
     for name in ("fig1", "fig2", "fig3", "fig4", "heat-capacity", "swaps", "evidences"):
         assert f"(figures/{name}" in page, name
@@ -196,7 +196,7 @@ def test_a_run_made_longer_by_itself_is_read_as_it_is(study: Path) -> None:
     assert here("resume", run, "--rounds", 20, "--quiet").returncode == 0
     done = here("reproduce", "--out", study, "--only", "widths")
     assert done.returncode == 0, done.stderr
-    assert Study.open(study).results()["m3-d50-paper"].series.sizes["round"] == 20
+    assert Study.open(study).results()["m3-d50-paper"].series.sizes["round"] == 20  # type: ignore[union-attr]
     assert files.read_json(run / PROVENANCE)["restarts"]
 
 

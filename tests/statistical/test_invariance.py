@@ -20,6 +20,7 @@ from invariance import (
 )
 
 from tempernet.kernels import hmc, horowitz, integrator, potential, trajectory
+from tempernet.kernels.momentum import draw_momentum
 from tempernet.model import priors
 from tempernet.tempering import exchange
 
@@ -101,7 +102,7 @@ def _prior_is_tempered(patch: pytest.MonkeyPatch) -> None:
 
 
 def _masses_not_in_momenta(patch: pytest.MonkeyPatch) -> None:
-    draw = hmc.draw_momentum
+    draw = draw_momentum
     patch.setattr(
         hmc, "draw_momentum", lambda key, w, m: draw(key, w, jax.tree.map(np.ones_like, m))
     )
@@ -241,7 +242,7 @@ def _refreshed_too_little(patch: pytest.MonkeyPatch) -> None:
 
 
 def _masses_not_in_refreshment(patch: pytest.MonkeyPatch) -> None:
-    draw = horowitz.draw_momentum
+    draw = draw_momentum
     patch.setattr(
         horowitz, "draw_momentum", lambda key, w, m: draw(key, w, jax.tree.map(np.ones_like, m))
     )

@@ -1,4 +1,4 @@
-"""Results that never were, for tests of what is made of results: sweeps, optimisations, evidences."""
+"""Sweeps, optimisations and evidences that never were, for tests of what is made of them."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _walk(rng: np.random.Generator, rounds: int, rungs: int) -> np.ndarray:
 
 
 def _burn_in(energy: np.ndarray, temperatures: np.ndarray, rounds: int) -> xarray.Dataset:
-    """A ladder that moves half way through burn-in; energies that come down to where they belong."""
+    """A ladder that moves half way through burn-in, and energies that come down to their place."""
     fall = np.geomspace(3, 1, rounds)[None, :, None] if rounds else np.zeros((1, 0, 1))
     ladder = np.where(np.arange(rounds)[:, None] < rounds / 2, 1.3, 1.0) * temperatures
     return xarray.Dataset(

@@ -1,4 +1,4 @@
-"""Bad input: every mistake has its error, and its message says what was given and what is allowed."""
+"""Bad input: each mistake has its error, which says what was given and what is allowed."""
 
 import math
 from collections.abc import Callable

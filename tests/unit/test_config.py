@@ -306,7 +306,7 @@ def test_the_paper_may_be_repeated_and_what_it_leaves_open_chosen() -> None:
     ],
 )
 def test_values_of_set_are_toml_or_else_plain_words(text: str, value: object) -> None:
-    parsed = parse_assignment(text)["a"]["b"]
+    parsed = parse_assignment(text)["a"]["b"]  # type: ignore[index]
     assert parsed == value and type(parsed) is type(value)
 
 

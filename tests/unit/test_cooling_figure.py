@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -110,7 +111,7 @@ def test_the_same_is_told_in_words_and_in_json() -> None:
         next(line for line in lines if "<- lowest" in line).split()[0] == f"{TEMPERATURES[3]:.4g}"
     )
     assert any("3 optimised networks, 2 of them with E = 0: loss 5.0(6)" in line for line in lines)
-    said = document(finished)
+    said: Any = document(finished)
     assert (
         said["best_temperature"] == TEMPERATURES[3]
         and said["last_temperature"] == RISING.temperatures[-1]

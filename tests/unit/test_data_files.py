@@ -274,9 +274,9 @@ BAD_FILES: dict[str, Case] = {
     ),
     "size zero": (lambda p: read_idx(idx_folder(p), size=0), ["size", "from 1 to 1024", "got 0"]),
     "size of three": (
-        lambda p: read_idx(idx_folder(p), size=(1, 2, 3)),
+        lambda p: read_idx(idx_folder(p), size=(1, 2, 3)),  # type: ignore[arg-type]
         ["(1, 2, 3)", "(height, width)"],
-    ),  # type: ignore[arg-type]
+    ),
     "npz missing": (lambda p: read_npz(p / "none.npz"), ["none.npz", "no such file", "x_train"]),
     "npz a folder": (lambda p: read_npz(p), ["no such file"]),
     "npz not a zip": (

@@ -204,7 +204,7 @@ def test_a_step_costs_one_gradient() -> None:
 
 def test_folding_changes_nothing_inside() -> None:
     position = jnp.linspace(-1.99, 1.99, 41)
-    folded, momentum = fold(position, position + 1, np.float32(2.0))
+    folded, momentum = fold(position, position + 1, jnp.float32(2.0))
     np.testing.assert_array_equal(folded, position)
     np.testing.assert_array_equal(momentum, position + 1)
 
@@ -214,7 +214,7 @@ def test_folding_is_bouncing_as_often_as_it_takes() -> None:
     position = np.concatenate([random.uniform(-40, 40, 500), [1.3, -1.3, 3.9 + 1e-9, -3.9 - 1e-9]])
     momentum = random.normal(size=position.shape)
     with jax.enable_x64(True):
-        folded = fold(jnp.asarray(position), jnp.asarray(momentum), np.float64(1.3))
+        folded = fold(jnp.asarray(position), jnp.asarray(momentum), jnp.asarray(np.float64(1.3)))
     expected = np.array(
         [bounce(w, p, 1.3) for w, p in zip(position[:500], momentum[:500], strict=True)]
     )
@@ -253,9 +253,9 @@ def test_a_trajectory_keeps_the_volume_of_phase_space(walls: bool) -> None:
 def test_a_fold_is_an_isometry() -> None:
     with jax.enable_x64(True):
         for position in (0.3, 1.7, -9.4):
-            jacobian = jax.jacobian(lambda at: jnp.stack(fold(at[0], at[1], np.float64(1.0))))(
-                jnp.array([position, 0.8])
-            )
+            jacobian = jax.jacobian(
+                lambda at: jnp.stack(fold(at[0], at[1], jnp.asarray(np.float64(1.0))))
+            )(jnp.array([position, 0.8]))
             np.testing.assert_allclose(jacobian @ jacobian.T, np.eye(2), atol=1e-15)
 
 

@@ -98,7 +98,7 @@ def test_a_refreshed_momentum_has_its_variance_and_its_correlation() -> None:
 
 class CountingState(NamedTuple):
     point: Point
-    count: Array
+    count: Array  # type: ignore[assignment]
     angle: Array
 
 
@@ -151,9 +151,9 @@ def test_a_third_kernel_is_timed_rounded_and_checkpointed(
     assert list((tmp_path / "tempernet" / "tiles").iterdir())
     state, record = engine.round(begun, engine.rungs(0.3))
     # At the exact rung the state begins anew with the draw.
-    assert np.asarray(state.kernel.count)[:6].tolist() == [3, 3, 0] * 2
+    assert np.asarray(state.kernel.count)[:6].tolist() == [3, 3, 0] * 2  # type: ignore[attr-defined]
     assert 0 < int(record.info.accepted.sum()) <= 18
-    assert len(np.unique(np.asarray(begun.kernel.angle)[:6])) == 6
+    assert len(np.unique(np.asarray(begun.kernel.angle)[:6])) == 6  # type: ignore[attr-defined]
 
     saved = engine.packed(state)
     assert all(isinstance(value, np.ndarray) for value in saved.values())
@@ -165,7 +165,7 @@ def test_a_third_kernel_is_timed_rounded_and_checkpointed(
 def test_persistent_momenta_go_through_rounds_tuning_and_checkpoints() -> None:
     dynamics = Dynamics(num_steps=3, num_trajectories=2, kernel="horowitz")
     engine, begun = started(dynamics, tile=3)
-    momenta = np.asarray(jax.tree.leaves(begun.kernel.momentum)[0])
+    momenta = np.asarray(jax.tree.leaves(begun.kernel.momentum)[0])  # type: ignore[attr-defined]
     assert len(np.unique(momenta[:6])) == momenta[:6].size
     tuned, rungs, _ = engine.tune(begun, engine.rungs(0.1))
     state, record = engine.round(tuned, rungs)
@@ -177,7 +177,7 @@ def test_persistent_momenta_go_through_rounds_tuning_and_checkpoints() -> None:
     family = engine.descended(state, np.zeros((2, 3), int))
     weights = jax.tree.leaves(engine.weights(family))[0]
     assert (weights[:3] == weights[0]).all() and (weights[3:] == weights[3]).all()
-    moved = np.asarray(jax.tree.leaves(family.kernel.momentum)[0])[:6]
+    moved = np.asarray(jax.tree.leaves(family.kernel.momentum)[0])[:6]  # type: ignore[attr-defined]
     assert len(np.unique(moved)) == moved.size
 
 

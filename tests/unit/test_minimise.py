@@ -128,7 +128,7 @@ def test_the_budget_is_kept(method: str) -> None:
 def visits(
     settings: Minimiser, half_width: Any = None, bad_beyond: float = np.inf
 ) -> tuple[Minimum, np.ndarray]:
-    """Run op by op, and keep every point whose gradient was asked for. The minimum is at (3, 0.2)."""
+    """Run op by op, and keep all points whose gradient was asked for. The minimum: (3, 0.2)."""
     visited = []
 
     def evaluate_fn(w: Array) -> Point:

@@ -120,7 +120,7 @@ def test_which_chunks_are_written_again(
     chunks = [
         {"rows": count, "bytes": 1000 * size} for count, size in zip(rows, sizes, strict=True)
     ]
-    assert _growing(chunks, added) == chunks[::-1][:rewritten]
+    assert _growing(chunks, added) == chunks[::-1][:rewritten]  # type: ignore[arg-type]
 
 
 def test_a_reader_follows_a_writer_that_has_replaced_its_chunks(tmp_path: Path) -> None:

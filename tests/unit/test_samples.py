@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ def examples(number: int, seed: int) -> Examples:
 
 TRAIN, VALIDATION, TEST = examples(12, 0), examples(20, 1), examples(30, 2)
 TARGET = tn.Target.classifier(NETWORK, TRAIN, tn.UniformBox.for_network(NETWORK, 20.0))
-SHORT = {
+SHORT: dict[str, Any] = {
     "dynamics": tn.Dynamics(num_steps=5, num_trajectories=1),
     "burn_in": 16,
     "rounds": ROUNDS,
@@ -45,7 +46,7 @@ def test_samples_are_the_results_of_a_sweep(samples: tn.Samples) -> None:
     np.testing.assert_array_equal(samples.temperatures, TEMPERATURES)
     assert samples.energy.shape == (COPIES, ROUNDS, 3)
     assert samples.series.energy.attrs["units"] == "nats"
-    assert samples.swap_rate.shape == (2,) and np.all((samples.swap_rate > 0))
+    assert samples.swap_rate.shape == (2,) and np.all(samples.swap_rate > 0)
     assert len(samples.verdict.reasons) == 3
     assert samples.best is not None and samples.best.temperature in TEMPERATURES
     for found in (samples.train_loss, samples.test_loss, samples.test_accuracy):

@@ -26,8 +26,8 @@ def load(path: str | Path, *, network: Network | None = None) -> Samples | Evide
     """The results in a run folder, or in a file that `Samples.save` wrote.
 
     A sweep and a saved file give `Samples`, an evidence gives `Evidence`, another kind of run its
-    results: `AnnealResults` or `OptimiseResults` of `tempernet.results`. To predict from a saved file whose
-    network is no `MLP`, give the `network`.
+    results: `AnnealResults` or `OptimiseResults` of `tempernet.results`. To predict from a saved
+    file whose network is no `MLP`, give the `network`.
 
     >>> samples = tempernet.load("runs/d500")
     >>> samples.predict(images)

@@ -263,7 +263,7 @@ def test_folding_keeps_a_uniform_density_uniform() -> None:
     random = np.random.RandomState(4)
     position = random.uniform(-2, 2, 20_000) + random.normal(0, 3.0, 20_000)
     with jax.enable_x64(True):
-        folded, _ = fold(jnp.asarray(position), jnp.asarray(position), np.float64(2.0))
+        folded, _ = fold(jnp.asarray(position), jnp.asarray(position), jnp.asarray(np.float64(2.0)))
     uniform = stats.uniform(-2, 4).cdf
     assert stats.kstest(np.asarray(folded), uniform).pvalue > 0.01
     # Stopping at the walls instead must fail the same check.

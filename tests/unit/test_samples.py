@@ -87,7 +87,7 @@ def test_samples_predict_by_the_networks_kept(samples: tn.Samples) -> None:
         samples.predict(inputs, temperature=50.0)
 
 
-def _softmax(kept: tuple, member: int, inputs: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+def _softmax(kept: tuple, member: int, inputs: np.ndarray) -> np.ndarray:
     hidden = 1 / (1 + np.exp(-(inputs @ kept[0].weight[member].T + kept[0].bias[member])))
     scores = hidden @ kept[1].weight[member].T + kept[1].bias[member]
     return np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
@@ -142,7 +142,7 @@ def test_an_adaptive_ladder_moves_its_inner_temperatures() -> None:
 )
 def test_wrong_arguments_are_told(wrong: dict[str, object], said: str) -> None:
     with pytest.raises(tn.ConfigError) as error:
-        tn.sample(TARGET, TEMPERATURES, **(SHORT | wrong))  # type: ignore[arg-type]
+        tn.sample(TARGET, TEMPERATURES, **(SHORT | wrong))
     assert str(error.value) == said
 
 

@@ -15,7 +15,7 @@ from tempernet.model.networks import Weights
 from tempernet.tempering.rounds import Record
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AnnealingResult:
     """What `anneal` gave. Temperatures fall; those that were not reached are left out."""
 
@@ -50,6 +50,15 @@ class AnnealingResult:
     def chosen(self) -> tuple[int, int, int]:
         """Temperature, replica and draw of `weights`."""
         return least(self.losses)
+
+    def __repr__(self) -> str:
+        """The validation loss of each temperature, and the best one."""
+        mean, error = self.validation_loss
+        rows = zip(self.temperatures, mean, error, strict=True)
+        lines = [f"{t:10.4g}  {m:.4g} +- {e:.2g}" for t, m, e in rows]
+        ended = "stopped" if self.course.stopped else "cooled to the end"
+        best = f"lowest average validation loss at T = {self.best_temperature:.4g}; {ended}"
+        return "\n".join(["         T  validation loss", *lines, best])
 
 
 def collect(annealer: Annealer, position: Position, records: list[Record]) -> AnnealingResult:

@@ -25,7 +25,7 @@ from tempernet.cli.options import (
     resolved,
 )
 from tempernet.errors import ConfigError, StoreError
-from tempernet.kinds import Beside, kind_named, kind_of
+from tempernet.kinds import KINDS, Beside, kind_named, kind_of
 
 WATCH_SECONDS = 5.0
 
@@ -185,6 +185,12 @@ def plot(
     print(f"written: {len(written)} files in {folder}")
 
 
+def _formats() -> list[str]:
+    """All formats that there are, for completion; the first is the default."""
+    formats = [name for kind in KINDS.values() for name in kind.parts.exports]
+    return list(dict.fromkeys(formats))
+
+
 def export(
     run: RunDir,
     to: Annotated[
@@ -192,7 +198,7 @@ def export(
         typer.Option(
             help="netcdf (default): all series and averages; "
             "csv: one line per temperature, rung or start.",
-            autocompletion=lambda: ["netcdf", "csv"],
+            autocompletion=_formats,
         ),
     ] = None,
     out: Annotated[

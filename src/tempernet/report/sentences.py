@@ -194,7 +194,8 @@ def _finding(found: Reason, parameter: str, several: bool = False) -> str:
         case Kind.ROUND_TRIPS:
             return "no round trips between the ends of the ladder"
         case Kind.MEMORY:
-            return f"the run spans {to}{found.value:.1f} autocorrelation times of the weights"
+            few = "as few as " if several else ""
+            return f"the run spans {few}{found.value:.1f} autocorrelation times of the weights"
         case Kind.SIDE:
             pair = _span(found.where, parameter) or f"a pair of {_noun(2, parameter)}"
             return f"{_percent(found.value)} of replicas have not crossed {pair} in half the run"

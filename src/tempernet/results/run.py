@@ -72,8 +72,11 @@ def name_of(path: Path | None) -> str:
 
 def subject(settings: RunSettings, provenance: JsonObject) -> str:
     """`M3 on 500 images of mnist16`."""
-    data = provenance["data"]
-    return f"{settings.network.name} on {data['n_train']} images of {data['name']}"
+    data, network = provenance["data"], settings.network.name
+    # An energy function of one's own has no examples.
+    return (
+        f"{network} on {data['n_train']} images of {data['name']}" if data["n_train"] else network
+    )
 
 
 def columns(estimates: Mapping[str, Estimate]) -> dict[str, np.ndarray]:

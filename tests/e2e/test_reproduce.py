@@ -110,8 +110,10 @@ def test_a_finished_study_is_not_made_again(study: Path) -> None:
 
 
 def test_a_study_that_was_stopped_and_killed_goes_on_to_the_same_result(
-    study: Path, tmp_path: Path
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # As this process was told; a user's is not.
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
     path = tmp_path / "stopped"
     returned, said = interrupted(path, signal.SIGTERM, at="tempernet: step 2")
     assert returned == 6

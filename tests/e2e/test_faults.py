@@ -19,6 +19,7 @@ from tempernet.errors import ConfigError, StoreError
 from tempernet.report import figures
 from tempernet.report.sweep import document
 from tempernet.results import sweep as results
+from tempernet.results.sweep_files import netcdf
 from tempernet.runs.status import current, problems
 from tempernet.store import RunFolder, files, outcome
 from tempernet.tasks import sweep as sweep_module
@@ -93,14 +94,13 @@ def go_on(
 def write_results(path: Path) -> None:
     """What a run ends with: results, and a figure for all of them."""
     found = results.load(path)
-    outcome.write(
-        path,
-        document(found),
-        lambda: [
-            *results.write_netcdf(found),
-            *figures.save(figures.swaps_figure(found), path / "figures" / "swaps"),
-        ],
-    )
+
+    def write() -> list[Path]:
+        files.write_atomic(path / "results.nc", netcdf(found))
+        drawn = figures.save(figures.swaps_figure(found), path / "figures" / "swaps")
+        return [path / "results.nc", *drawn]
+
+    outcome.write(path, document(found), write)
 
 
 @pytest.fixture(autouse=True)

@@ -142,7 +142,7 @@ def comparisons(source: str, names: set[str]) -> Iterator[int]:
             found = found if sum(map(named, found)) > 1 else []
         elif isinstance(node, ast.Match):
             found = [part for case in node.cases for part in ast.walk(case.pattern)]
-        if any(map(named, found)):
+        if isinstance(node, ast.expr | ast.stmt) and any(map(named, found)):
             yield node.lineno
 
 

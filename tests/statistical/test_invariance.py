@@ -20,6 +20,7 @@ from invariance import (
 )
 
 from tempernet.kernels import hmc, horowitz, integrator, potential, trajectory
+from tempernet.kernels.momentum import draw_momentum
 from tempernet.model import priors
 from tempernet.tempering import exchange
 
@@ -101,9 +102,8 @@ def _prior_is_tempered(patch: pytest.MonkeyPatch) -> None:
 
 
 def _masses_not_in_momenta(patch: pytest.MonkeyPatch) -> None:
-    draw = hmc.draw_momentum
     patch.setattr(
-        hmc, "draw_momentum", lambda key, w, m: draw(key, w, jax.tree.map(np.ones_like, m))
+        hmc, "draw_momentum", lambda key, w, m: draw_momentum(key, w, jax.tree.map(np.ones_like, m))
     )
 
 
@@ -241,9 +241,10 @@ def _refreshed_too_little(patch: pytest.MonkeyPatch) -> None:
 
 
 def _masses_not_in_refreshment(patch: pytest.MonkeyPatch) -> None:
-    draw = horowitz.draw_momentum
     patch.setattr(
-        horowitz, "draw_momentum", lambda key, w, m: draw(key, w, jax.tree.map(np.ones_like, m))
+        horowitz,
+        "draw_momentum",
+        lambda key, w, m: draw_momentum(key, w, jax.tree.map(np.ones_like, m)),
     )
 
 

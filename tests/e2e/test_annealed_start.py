@@ -75,13 +75,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_sweep_starts_where_its_population_passed(whole: Path, tmp_path: Path) -> None:
     rounds = RunFolder(whole).records.load("rounds")
     assert rounds["energy"].shape == (16, 2, 5)
-    ladder = rounds["temperatures"]
+    ladder = rounds["temperature"]
     assert (ladder[:, 0] == 0.5).all() and (ladder[:, -1] == 20.0).all()
     # An adaptive ladder begins where the population found the barrier, a geometric one as it was
     # asked for.
     assert not np.allclose(ladder[0], np.geomspace(0.5, 20, 5), rtol=1e-3)
     rounds = go(tmp_path / "geometric", kind="geometric").records.load("rounds")
-    np.testing.assert_allclose(rounds["temperatures"][0], np.geomspace(0.5, 20, 5))
+    np.testing.assert_allclose(rounds["temperature"][0], np.geomspace(0.5, 20, 5))
     # Replicas are where they belong from the first round on: those of the coldest rung have the
     # least energy.
     first = rounds["energy"][0].mean(axis=0)

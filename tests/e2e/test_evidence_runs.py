@@ -97,7 +97,7 @@ def test_a_run_says_what_it_found_and_is_whole(straight: tuple[str, Path]) -> No
     kind, path = straight
     found = evidence_results.load(path)
     assert found.finished and problems(path) == []
-    said: Any = evidence_document(found)
+    said: dict[str, Any] = dict(evidence_document(found))
     assert said["log_evidence"] == pytest.approx(said["log_integral"] - said["log_prior_volume"])
     assert said["headline"] == ("simpson" if kind == "paper" else "bar")
     assert set(said["estimators"]) >= {"simpson", "trapezoid", "stepping stone", "bar", "mbar"}

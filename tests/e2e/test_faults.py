@@ -22,7 +22,6 @@ from tempernet.results import sweep as results
 from tempernet.results.sweep_files import netcdf
 from tempernet.runs.status import current, problems
 from tempernet.store import RunFolder, files, outcome
-from tempernet.store.folder import RESULTS_NC
 from tempernet.tasks import sweep as sweep_module
 from tempernet.tasks.problem import Problem, make_engine, make_problem, temperatures_of
 from tempernet.tasks.sweep import Sweep
@@ -92,22 +91,16 @@ def go_on(
     return go
 
 
-def _netcdf(path: Path, found: results.SweepResults) -> list[Path]:
-    files.write_atomic(path / RESULTS_NC, netcdf(found))
-    return [path / RESULTS_NC]
-
-
 def write_results(path: Path) -> None:
     """What a run ends with: results, and a figure for all of them."""
     found = results.load(path)
-    outcome.write(
-        path,
-        document(found),
-        lambda: [
-            *_netcdf(path, found),
-            *figures.save(figures.swaps_figure(found), path / "figures" / "swaps"),
-        ],
-    )
+
+    def write() -> list[Path]:
+        files.write_atomic(path / "results.nc", netcdf(found))
+        drawn = figures.save(figures.swaps_figure(found), path / "figures" / "swaps")
+        return [path / "results.nc", *drawn]
+
+    outcome.write(path, document(found), write)
 
 
 @pytest.fixture(autouse=True)

@@ -142,8 +142,8 @@ def comparisons(source: str, names: set[str]) -> Iterator[int]:
             found = found if sum(map(named, found)) > 1 else []
         elif isinstance(node, ast.Match):
             found = [part for case in node.cases for part in ast.walk(case.pattern)]
-        if any(map(named, found)):
-            yield node.lineno  # type: ignore[attr-defined]
+        if isinstance(node, ast.expr | ast.stmt) and any(map(named, found)):
+            yield node.lineno
 
 
 def test_no_other_place_asks_which_kind_it_has() -> None:

@@ -248,11 +248,11 @@ def test_killed_and_terminated_at_random_moments(
     short: tuple[Path, Durations], tmp_path: Path
 ) -> None:
     path, durations = short
-    begun = end_beginnings(path.with_name("brief"), {"tune": 1}, signal.SIGKILL, durations)
+    begun = end_beginnings(path.with_name("brief"), {"initialise": 1}, signal.SIGKILL, durations)
     killed = end_rounds(
         tmp_path / "killed", path, {"burn-in": 1, "sample": 1}, signal.SIGKILL, SHORT, durations
     )
-    assert ("tune", -9) in begun and {code for _, code in begun} == {-9}
+    assert ("initialise", -9) in begun and {code for _, code in begun} == {-9}
     assert [code for _, code in killed] == [-9, -9]
     stopped = end_rounds(
         tmp_path / "stopped", path, {"burn-in": 1}, signal.SIGTERM, SHORT, durations

@@ -9,6 +9,7 @@ import json
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,22 +19,31 @@ from tempernet.paper import sentences
 from tempernet.paper.claims import UNDECIDED, VERDICTS, Kind, judge_all
 from tempernet.paper.steps import steps_of
 from tempernet.paper.study import RUNS, Study
+from tempernet.results.evidence import EvidenceResults
+from tempernet.results.sweep import SweepResults
 from tempernet.runs.status import problems
 from tempernet.store import files
 from tempernet.store.folder import PROVENANCE, RESULTS, STUDY
 
-pytestmark = pytest.mark.usefixtures("quick_programs")
 SIDES = ("paper_protocol", "default_protocol")
 STEPS = [step.name for step in steps_of("smoke")]
 FEW = "widths-m1-default,m3-d50-default,optimise-m3-d50-default"
 """In the order that they are run in: widths-m1-default, optimise-m3-d50-default, m3-d50-default."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def two_devices(quick_programs: None) -> Iterator[None]:
+    """Of the study's processes, which find each other's programs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TEMPERNET_DEVICES", "2")
+        yield
+
+
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A study that nothing happened to."""
     path = tmp_path_factory.mktemp("study") / "smoke"
-    done = here("reproduce", "--out", path, "--scale", "smoke", "--json")
+    done = command("reproduce", "--out", path, "--scale", "smoke", "--json", timeout=1500)
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["claims"]) == len(judge_all({}))
     return path
@@ -65,7 +75,8 @@ def test_the_whole_study_makes_every_run_figure_and_row(study: Path) -> None:
     assert sorted(file.name for file in (study / RUNS).iterdir()) == sorted(STEPS)
     assert [problem for name in STEPS for problem in problems(study / RUNS / name)] == []
     # Whether to trust an evidence is decided by all estimators, on the page as well.
-    assert len(found.results()["evidence-m1-default"].log_integrals) == 6  # type: ignore[union-attr]
+    evidence = found.results()["evidence-m1-default"]
+    assert isinstance(evidence, EvidenceResults) and len(evidence.log_integrals) == 6
     page = (study / "report.md").read_text()
     for name in ("fig1", "fig2", "fig3", "fig4", "heat-capacity", "swaps", "evidences"):
         assert f"(figures/{name}" in page, name
@@ -110,8 +121,10 @@ def test_a_finished_study_is_not_made_again(study: Path) -> None:
 
 
 def test_a_study_that_was_stopped_and_killed_goes_on_to_the_same_result(
-    study: Path, tmp_path: Path
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # As this process was told; a user's is not.
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
     path = tmp_path / "stopped"
     returned, said = interrupted(path, signal.SIGTERM, at="tempernet: step 2")
     assert returned == 6
@@ -196,7 +209,8 @@ def test_a_run_made_longer_by_itself_is_read_as_it_is(study: Path) -> None:
     assert here("resume", run, "--rounds", 20, "--quiet").returncode == 0
     done = here("reproduce", "--out", study, "--only", "widths")
     assert done.returncode == 0, done.stderr
-    assert Study.open(study).results()["m3-d50-paper"].series.sizes["round"] == 20  # type: ignore[union-attr]
+    longer = Study.open(study).results()["m3-d50-paper"]
+    assert isinstance(longer, SweepResults) and longer.series.sizes["round"] == 20
     assert files.read_json(run / PROVENANCE)["restarts"]
 
 

@@ -102,9 +102,8 @@ def _prior_is_tempered(patch: pytest.MonkeyPatch) -> None:
 
 
 def _masses_not_in_momenta(patch: pytest.MonkeyPatch) -> None:
-    draw = draw_momentum
     patch.setattr(
-        hmc, "draw_momentum", lambda key, w, m: draw(key, w, jax.tree.map(np.ones_like, m))
+        hmc, "draw_momentum", lambda key, w, m: draw_momentum(key, w, jax.tree.map(np.ones_like, m))
     )
 
 
@@ -242,9 +241,10 @@ def _refreshed_too_little(patch: pytest.MonkeyPatch) -> None:
 
 
 def _masses_not_in_refreshment(patch: pytest.MonkeyPatch) -> None:
-    draw = draw_momentum
     patch.setattr(
-        horowitz, "draw_momentum", lambda key, w, m: draw(key, w, jax.tree.map(np.ones_like, m))
+        horowitz,
+        "draw_momentum",
+        lambda key, w, m: draw_momentum(key, w, jax.tree.map(np.ones_like, m)),
     )
 
 

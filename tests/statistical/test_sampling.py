@@ -162,7 +162,9 @@ def _error(values: np.ndarray) -> float:
     return float(means.std(ddof=1) / np.sqrt(len(means)))
 
 
+@pytest.mark.slow
 def test_both_walls_agree_on_a_tiny_network_on_real_images() -> None:
+    """At length what the two weights above show against quadrature."""
     data = _real_images(2, 3, 30)
     network = tn.MLP((4, 3, 3))
     assert network.num_weights == 27

@@ -19,6 +19,8 @@ from tempernet import ConfigError, Dynamics, Gaussian, Target, Tuning, anneal
 from tempernet.annealing import AnnealingResult, Schedule
 from tempernet.errors import NumericsError
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
+
 WEIGHTS, STIFFNESS = 2, 3.0
 TRUTH = np.full(WEIGHTS, 5.0, np.float32)
 SQUARE = float(TRUTH @ TRUTH)

@@ -20,6 +20,8 @@ from tempernet.optimise.minimise import Minimiser
 from tempernet.tempering.exchange import SWEEPS
 from tempernet.tempering.tuning import Tuning
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
+
 LIKE = jax.ShapeDtypeStruct((3,), jnp.float32)
 BOX = tn.UniformBox(1.0, LIKE)
 EnergyFn = Callable[[Array], Array]

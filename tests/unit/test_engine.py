@@ -14,6 +14,8 @@ from tempernet.data import Examples
 from tempernet.devices.mesh import compiled
 from tempernet.tempering.rounds import Record, State
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
+
 NETWORK = MLP((3, 2))
 TEMPERATURES = [0.5, 1.0, 4.0]
 STEPS = [0.3, 0.4, 0.6]

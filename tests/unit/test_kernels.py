@@ -22,6 +22,8 @@ from tempernet.kernels.registry import KERNELS
 from tempernet.model.networks import Weights
 from tempernet.tempering.rounds import State
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
+
 LIKE = jax.ShapeDtypeStruct((3,), jnp.float32)
 BOX = UniformBox(1.0, LIKE)
 TERMS = temperature_path([1.0]).terms_fn

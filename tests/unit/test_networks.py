@@ -31,6 +31,8 @@ from tempernet.model.mlp import Layer, _first_product, network_by_name
 from tempernet.model.networks import Network, template
 from tempernet.model.target import classifier_energy, make_batch
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
+
 
 def count(weights: Any) -> int:
     return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(weights))

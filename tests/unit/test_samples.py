@@ -13,6 +13,8 @@ from tempernet.data import Examples
 from tempernet.results.evidence import EvidenceResults
 from tempernet.results.sweep import SweepResults
 
+pytestmark = pytest.mark.usefixtures("quick_programs")
+
 NETWORK = tn.MLP((3, 4, 2))
 TEMPERATURES = (0.5, 1.0, 4.0)
 COPIES, ROUNDS = 2, 40

@@ -26,6 +26,7 @@ from tempernet.kinds import KINDS
 from tempernet.model.mlp import network_by_name
 from tempernet.results.anneal import load
 from tempernet.store import RunFolder, files
+from tempernet.tasks import cost
 from tempernet.tasks.problem import load_data, make_problem
 
 pytestmark = pytest.mark.usefixtures("quick_programs")
@@ -408,7 +409,8 @@ def test_both_are_exported_and_drawn(annealed: Run, optimised: Run, tmp_path: Pa
 
 
 @pytest.mark.parametrize("kind", ["evidence", "anneal", "optimise"])
-def test_every_kind_plans(kind: str, common: list[str]) -> None:
+def test_every_kind_plans(kind: str, common: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cost, "MEASURE_SECONDS", 0.0)
     own = {"evidence": ("path.num=4",), "anneal": COOLING, "optimise": STARTS}[kind]
     given = ["--kind", kind, *common, *options(*own)]
     plan = json.loads(here("plan", "--json", *given).stdout)

@@ -89,19 +89,17 @@ def test_a_sweep_starts_where_its_population_passed(whole: Path, tmp_path: Path)
     assert "cooled in" in (whole / "log.txt").read_text()
 
 
-@pytest.mark.parametrize("stages", [0, 1, 6])
-def test_a_stop_while_replicas_cool_changes_no_bit(
-    whole: Path, stages: int, tmp_path: Path
-) -> None:
-    """Stopped before the first checkpoint, and at temperatures in between."""
+def test_stops_while_replicas_cool_change_no_bit(whole: Path, tmp_path: Path) -> None:
+    """Stopped before the first checkpoint, and twice at temperatures in between."""
     path = tmp_path / "stopped"
-    with pytest.raises(Stopped):
-        go(path, stop_after=stages)
-    log = (path / "log.txt").read_text()
-    assert "cooled in" not in log and ("while replicas cool" in log) == (stages > 0)
-    assert problems(path) == []
-    told = here("status", path)
-    assert told.returncode == 0 and "cool" in told.stdout and "none yet" in told.stdout
+    for stages in (0, 1, 3):
+        with pytest.raises(Stopped):
+            go(path, stop_after=stages)
+        log = (path / "log.txt").read_text()
+        assert "cooled in" not in log and ("while replicas cool" in log) == (stages > 0)
+        assert problems(path) == []
+        told = here("status", path)
+        assert told.returncode == 0 and "cool" in told.stdout and "none yet" in told.stdout
     assert here("resume", path).returncode == 0
     assert_same(path, whole)
 

@@ -14,6 +14,7 @@ from runs import here, options
 
 import tempernet as tn
 from tempernet.store import RunFolder
+from tempernet.tasks import cost
 from tempernet.tempering.observables import OBSERVABLES, RUNG, Moment, Observable
 
 pytestmark = pytest.mark.usefixtures("quick_programs")
@@ -59,7 +60,9 @@ LARGEST = Observable("largest_weight", RUNG, largest, "its own", "largest weight
 
 def disk() -> float:
     """Bytes that the plan says the run will take."""
-    planned = here("plan", "--json", *SMALL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cost, "MEASURE_SECONDS", 0.0)
+        planned = here("plan", "--json", *SMALL)
     assert planned.returncode == 0, planned.stderr
     return float(json.loads(planned.stdout)["disk"])
 

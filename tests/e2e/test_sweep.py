@@ -19,6 +19,8 @@ from tempernet.cli import app as cli
 from tempernet.diagnostics.flow import sides_kept
 from tempernet.diagnostics.memory import remembered, times_forgotten
 from tempernet.store import RunFolder
+from tempernet.tasks import plans
+from tempernet.tasks.cost import Cost
 from tempernet.tempering.engine import Engine
 
 SMALL = (
@@ -223,7 +225,9 @@ def test_planned_time_is_within_a_factor_of_two(tmp_path: Path) -> None:
 def test_every_preset_plans(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    # Of a run of these sizes it takes a while to measure them.
     monkeypatch.setattr(Engine, "_measured_tile", lambda engine, programs: 8)
+    monkeypatch.setattr(plans, "trajectory_cost", lambda *_: Cost(0.1, 0.01, 5.0))
     monkeypatch.setattr(sys, "argv", ["tempernet", "plan", "--preset", name])
     with pytest.raises(SystemExit) as ended:
         cli.main()

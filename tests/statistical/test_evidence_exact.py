@@ -219,7 +219,7 @@ def test_evidences_are_exact_within_their_errors(name: str, method: str) -> None
     for estimator, answer in found.log_integrals.items():
         off = answer.value - found.log_volume - truth
         assert abs(off) < 3 * answer.error, (estimator, answer, truth)
-        assert answer.error < 0.15
+        assert answer.error < 0.2
     assert found.disagreements == ()
     assert found.rungs.beta.max() == 1 and samples.phi.shape[2] == found.rungs.num_rungs
     # The swap rates that the rungs were placed for.

@@ -244,7 +244,8 @@ def make_evidence(
         rungs = bridge_path([0.0, 1.0], NO_CENTRE)
     draws = np.random.default_rng(3).standard_normal((4, 200, 2, len(rungs.terms)))
     samples = PathSamples(rungs.coefficients, draws)
-    recorded = RecordedPath(rungs, samples, np.zeros(1), draws, np.full(1, 0.5), 5, 1.0)
+    series = xarray.Dataset({"mean_square": (("copy", "round", "rung", "layer"), draws)})
+    recorded = RecordedPath(rungs, samples, np.zeros(1), series, np.full(1, 0.5), 5, 1.0)
     found = LogRatio(log_integral, error, error, error)
     return EvidenceResults(
         path=Path(f"evidence-{network.lower()}-{protocol}"),

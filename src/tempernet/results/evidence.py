@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import xarray
 
 from tempernet.config import EvidenceSettings, LadderSettings, SweepSettings
 from tempernet.diagnostics.statistics import Estimate, average
@@ -26,6 +25,7 @@ from tempernet.evidence import estimators as evidence
 from tempernet.evidence.estimators import HEADLINE, Disagreement, LogRatio
 from tempernet.paths.ladders import Barrier, measure_barrier
 from tempernet.paths.path import Path as RungPath
+from tempernet.results.judging import judged_of
 from tempernet.results.path_records import RecordedPath, in_sequence, side_by_side
 from tempernet.results.run import Brief, name_of, open_run, subject
 from tempernet.store import RunFolder
@@ -194,13 +194,9 @@ def rung_rows(results: EvidenceResults) -> list[dict[str, object]]:
 
 
 def netcdf(results: EvidenceResults) -> bytes:
-    """The recorded terms (copy, round, rung) and what they say, as a NetCDF file."""
-    samples, rungs = results.recorded.samples, results.rungs
+    """Every observable (copy, round, rung, ...) and what they say, as a NetCDF file."""
+    rungs = results.rungs
     variables: dict[str, Any] = {
-        name: (("copy", "round", "rung"), samples.phi[..., m]) for m, name in enumerate(rungs.terms)
-    }
-    variables |= {
-        "mean_square": (("copy", "round", "rung", "layer"), results.recorded.mean_squares),
         "swap_rate": ("pair", results.recorded.swap_rate),
         "overlap": ("pair", results.overlap),
         "integrand": ("rung", results.integrand.mean),
@@ -225,7 +221,8 @@ def netcdf(results: EvidenceResults) -> bytes:
         "log_prior_volume": results.log_volume,
         "equilibrated": int(results.verdict.good),
     }
-    return bytes(xarray.Dataset(variables, coords, attributes).to_netcdf(engine="h5netcdf"))
+    found = results.recorded.series.assign_coords(coords).assign(variables)
+    return bytes(found.assign_attrs(attributes).to_netcdf(engine="h5netcdf"))
 
 
 def csv_table(results: EvidenceResults) -> str:
@@ -256,12 +253,8 @@ def _read(
 
 
 def _verdict(recorded: RecordedPath, settings: LadderSettings) -> Verdict:
-    phi, squares = recorded.samples.phi, recorded.mean_squares
-    observables = {name: phi[..., m] for m, name in enumerate(recorded.rungs.terms)}
-    for layer in range(squares.shape[-1]):
-        observables[f"mean_square.{layer + 1}"] = squares[..., layer]
     return judge(
-        observables,
+        judged_of(recorded.series, recorded.rungs.terms),
         recorded.round_trips,
         recorded.freedom,
         exchanging=settings.dynamics.exchange != "none",

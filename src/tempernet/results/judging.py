@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import xarray
 
@@ -9,9 +11,8 @@ from tempernet.config import SweepSettings
 from tempernet.diagnostics.flow import Flow, bottleneck, freedom, sides_kept
 from tempernet.diagnostics.memory import remembered, times_forgotten
 from tempernet.diagnostics.verdict import Verdict, judge
-from tempernet.results.series import Rows
+from tempernet.results.series import Rows, observables_of
 from tempernet.results.summary import by_round
-from tempernet.tempering.observables import OBSERVABLES, energy_term
 
 
 def verdict_on(series: xarray.Dataset, settings: SweepSettings, flow: Flow, kept: Rows) -> Verdict:
@@ -44,14 +45,18 @@ def verdict_on(series: xarray.Dataset, settings: SweepSettings, flow: Flow, kept
     )
 
 
-def judged_of(series: xarray.Dataset) -> dict[str, np.ndarray]:
+def judged_of(series: xarray.Dataset, terms: Sequence[str] = ("energy",)) -> dict[str, np.ndarray]:
     """The observables that the verdict looks at, name -> (copies, draws, K).
 
     Of the held-out losses it takes the validation loss, by which the temperature is chosen, or
     where there is none the test loss.
+
+    Args:
+        series: observables by name, with the dimensions copy, draws, rungs (and layer).
+        terms: the energy terms of the path.
     """
     found = {}
-    for observable in [energy_term("energy", 0), *OBSERVABLES]:
+    for observable in observables_of(terms):
         name = observable.name
         if not observable.judged or name not in series:
             continue

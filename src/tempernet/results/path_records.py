@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import xarray
 
 from tempernet.config import EvidenceSettings, LadderSettings
 from tempernet.diagnostics.flow import Flow, freedom
@@ -13,7 +14,7 @@ from tempernet.evidence.samples import PathSamples
 from tempernet.paths.bridge import Centre, bridge_path
 from tempernet.paths.path import Path as RungPath
 from tempernet.paths.temperatures import temperature_path
-from tempernet.results.series import Rows
+from tempernet.results.series import Rows, one_after_the_other, path_series
 
 NO_CENTRE = Centre(0.0, 0.0, 1.0)
 """For a path whose terms are only read, not worked out."""
@@ -28,7 +29,7 @@ class RecordedPath:
         samples: energy terms (copies, rounds, K, M).
         known: log of the integral at the end that is known, with J(w0) for a bridge: (copies,), or
             one for all.
-        mean_squares: mean square weights of the layers, (copies, rounds, K, layers).
+        series: every observable of the rounds that count, (copy, round, rung, ...) (see `series`).
         swap_rate: mean swap probability of each pair, (K-1,), NaN without exchange.
         round_trips: over all copies.
         freedom: the power of time by which replicas spread, NaN without exchange (see `flow`).
@@ -38,7 +39,7 @@ class RecordedPath:
     rungs: RungPath
     samples: PathSamples
     known: np.ndarray
-    mean_squares: np.ndarray
+    series: xarray.Dataset
     swap_rate: np.ndarray
     round_trips: int
     freedom: float
@@ -66,23 +67,19 @@ def side_by_side(
     else:
         which = _from_posterior(name, values)
         rungs = temperature_path(values[which])
-    terms = np.stack([rows[term] for term in rungs.terms], axis=-1)
-    phi, squares = (
-        np.moveaxis(stacked[burn_in:], 0, 1)[:, :, which]
-        for stacked in (terms, rows["mean_square"])
-    )
+    counting = {column: array[burn_in:] for column, array in rows.items()}
+    series = path_series(counting, rungs.terms).isel(rung=which, pair=which[:-1])
     swaps, attempts = (
-        rows[column][burn_in:, :, which[:-1]].sum(axis=(0, 1))
-        for column in ("swap_probability", "swap_attempts")
+        series[column].values.sum(axis=(0, 1)) for column in ("swap_probability", "swap_attempts")
     )
     with np.errstate(invalid="ignore"):
         swap_rate = swaps / attempts
-    replica = rows["replica"][burn_in:]
+    replica = counting["replica"]
     return RecordedPath(
         rungs=rungs,
-        samples=PathSamples(rungs.coefficients, phi),
+        samples=_samples(rungs, series),
         known=known,
-        mean_squares=squares,
+        series=series,
         swap_rate=swap_rate,
         round_trips=int(Flow.of(replica, int(which[0]) + 1).round_trips.sum()),
         freedom=freedom(replica),
@@ -107,23 +104,24 @@ def in_sequence(
             f"{name} has no evidence yet: {done} of {num} distributions are sampled so far"
         )
 
-    def by_copy(array: np.ndarray) -> np.ndarray:
-        """(rungs x rounds, copies, 1, ...) -> (copies, rounds, rungs, ...)."""
-        split = array[:, :, 0].reshape(num, rounds, array.shape[1], *array.shape[3:])
-        return np.moveaxis(split, (0, 1, 2), (2, 1, 0))
-
     rungs = bridge_path(rows["lambda"][::rounds, 0], NO_CENTRE)
-    phi = np.stack([by_copy(rows[term]) for term in rungs.terms], axis=-1)
+    series = path_series(one_after_the_other(rows, rungs.terms, num), rungs.terms)
     return RecordedPath(
         rungs=rungs,
-        samples=PathSamples(rungs.coefficients, phi),
+        samples=_samples(rungs, series),
         known=known,
-        mean_squares=by_copy(rows["mean_square"]),
+        series=series,
         swap_rate=np.full(num - 1, np.nan),
         round_trips=0,
         freedom=np.nan,
         apart=True,
     )
+
+
+def _samples(rungs: RungPath, series: xarray.Dataset) -> PathSamples:
+    """The energy terms of a path, (copies, rounds, K, M)."""
+    terms = [series[term].values for term in rungs.terms]
+    return PathSamples(rungs.coefficients, np.stack(terms, axis=-1))
 
 
 def _from_posterior(name: str, temperatures: np.ndarray) -> np.ndarray:

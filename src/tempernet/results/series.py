@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -54,7 +54,7 @@ def series_of(rounds: Rows, scores: Rows, full: Rows) -> xarray.Dataset:
     """
     by_cadence: dict[Cadence, Rows] = {"round": rounds, "score": scores, "keep": full}
     variables = {}
-    for observable in [energy_term("energy", 0), *OBSERVABLES]:
+    for observable in observables_of(("energy",)):
         rows = by_cadence[observable.cadence]
         if observable.name in rows:
             variables[observable.name] = _variable(observable, rows[observable.name])
@@ -68,6 +68,40 @@ def series_of(rounds: Rows, scores: Rows, full: Rows) -> xarray.Dataset:
     if full:
         coords["kept"] = full[ROUND]
     return xarray.Dataset(variables, coords=coords)
+
+
+def path_series(rounds: Rows, terms: Sequence[str]) -> xarray.Dataset:
+    """The rounds of a path of rungs as named arrays (copy, round, rung, ...).
+
+    Args:
+        rounds: observables of the rounds, arrays (rounds, copies, K, ...) by name.
+        terms: the energy terms of the path.
+    """
+    found = [o for o in observables_of(terms) if o.cadence == "round" and o.name in rounds]
+    return xarray.Dataset({o.name: _variable(o, rounds[o.name], rung="rung") for o in found})
+
+
+def one_after_the_other(rounds: Rows, terms: Sequence[str], num: int) -> Rows:
+    """Rounds of `num` rungs that were sampled one after the other, as if side by side.
+
+    Args:
+        rounds: arrays (num x rounds, copies, 1, ...) by name.
+        terms: the energy terms of the path.
+        num: number of rungs, with as many rounds each.
+    """
+    together = {}
+    for observable in observables_of(terms):
+        if observable.name not in rounds or "pair" in observable.axes:
+            continue
+        rows, rung = rounds[observable.name], observable.axes.index("rung")
+        split = rows.reshape(num, -1, *rows.shape[1:])
+        together[observable.name] = np.moveaxis(np.squeeze(split, axis=rung + 2), 0, rung + 1)
+    return together
+
+
+def observables_of(terms: Sequence[str]) -> list[Observable]:
+    """The observables of a path with these energy terms, but for the value of the rung."""
+    return [*(energy_term(name, m) for m, name in enumerate(terms)), *OBSERVABLES]
 
 
 def burn_in_of(rounds: Rows) -> xarray.Dataset:
@@ -87,12 +121,14 @@ def burn_in_of(rounds: Rows) -> xarray.Dataset:
     return xarray.Dataset({**variables, **moving})
 
 
-def _variable(observable: Observable, rows: np.ndarray) -> xarray.Variable:
+def _variable(
+    observable: Observable, rows: np.ndarray, rung: str = "temperature"
+) -> xarray.Variable:
     """The array of an observable, with copies first, and with its unit and meaning."""
     draws = DRAWS[observable.cadence]
     names: Mapping[Axis, str] = {
         "copy": "copy",
-        "rung": "temperature",
+        "rung": rung,
         "pair": "pair",
         "layer": "layer",
     }

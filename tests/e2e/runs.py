@@ -12,6 +12,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
 
+import jax
 import numpy as np
 import pytest
 
@@ -50,6 +51,8 @@ def here(*arguments: object) -> Ended:
     out, err = io.StringIO(), io.StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setattr(sys, "argv", ["tempernet", *map(str, arguments)])
+        # JAX has started, with as many devices as it has.
+        patch.setenv("TEMPERNET_DEVICES", str(jax.local_device_count()))
         with pytest.raises(SystemExit) as ended:
             cli.main()
     return Ended(int(str(ended.value.code)), out.getvalue(), err.getvalue())

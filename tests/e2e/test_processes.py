@@ -244,6 +244,7 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Durations]:
     return path, straight(path, SHORT)
 
 
+@pytest.mark.slow
 def test_killed_and_terminated_at_random_moments(
     short: tuple[Path, Durations], tmp_path: Path
 ) -> None:

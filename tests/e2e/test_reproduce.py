@@ -29,6 +29,7 @@ SIDES = ("paper_protocol", "default_protocol")
 STEPS = [step.name for step in steps_of("smoke")]
 FEW = "widths-m1-default,m3-d50-default,optimise-m3-d50-default"
 """In the order that they are run in: widths-m1-default, optimise-m3-d50-default, m3-d50-default."""
+FINISHED = dict.fromkeys(FEW.split(","), "finished")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -41,9 +42,19 @@ def two_devices(quick_programs: None) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study that nothing happened to."""
-    path = tmp_path_factory.mktemp("study") / "smoke"
-    done = command("reproduce", "--out", path, "--scale", "smoke", "--json", timeout=1500)
+    """A few steps of a study that nothing happened to."""
+    return made(tmp_path_factory.mktemp("study") / "smoke", "--only", FEW)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All steps of a study that nothing happened to."""
+    return made(tmp_path_factory.mktemp("whole") / "smoke")
+
+
+def made(path: Path, *more: str) -> Path:
+    """A study in a folder, from its beginning to its end."""
+    done = command("reproduce", "--out", path, "--scale", "smoke", "--json", *more, timeout=1500)
     assert done.returncode == 0, done.stderr
     assert len(json.loads(done.stdout)["claims"]) == len(judge_all({}))
     return path
@@ -69,7 +80,9 @@ def interrupted(path: Path, number: int, *, at: str) -> tuple[int, str]:
         return process.wait(timeout=120), "".join(said)
 
 
-def test_the_whole_study_makes_every_run_figure_and_row(study: Path) -> None:
+@pytest.mark.slow
+def test_the_whole_study_makes_every_run_figure_and_row(whole: Path) -> None:
+    study = whole
     found = Study.open(study)
     assert all(found.finished(step) for step in found.steps)
     assert sorted(file.name for file in (study / RUNS).iterdir()) == sorted(STEPS)
@@ -96,27 +109,28 @@ def test_the_whole_study_makes_every_run_figure_and_row(study: Path) -> None:
 
 def test_status_and_check_of_a_study(study: Path, tmp_path: Path) -> None:
     told = json.loads(here("status", study, "--json").stdout)
-    assert told["finished"] and told["steps"] == dict.fromkeys(STEPS, "finished")
+    assert told["finished"] and told["steps"] == dict.fromkeys(STEPS, "not begun") | FINISHED
     assert "m3-d500-paper" in here("status", study).stdout
     assert "is whole" in here("check", study).stdout
     copy = tmp_path / "copy"
     shutil.copytree(study, copy)
-    shutil.rmtree(copy / RUNS / STEPS[0])
-    (copy / RUNS / STEPS[1] / RESULTS).write_text("{}")
+    first, second, _ = FINISHED
+    shutil.rmtree(copy / RUNS / first)
+    (copy / RUNS / second / RESULTS).write_text("{}")
     told = json.loads(here("status", copy, "--json").stdout)
-    assert not told["finished"] and told["steps"][STEPS[0]] == "not begun"
+    assert not told["finished"] and told["steps"][first] == "not begun"
     done = here("check", copy)
-    assert done.returncode == 5 and f"{STEPS[1]}/{RESULTS}" in done.stdout
+    assert done.returncode == 5 and f"{second}/{RESULTS}" in done.stdout
 
 
 def test_a_finished_study_is_not_made_again(study: Path) -> None:
-    before = {name: (study / RUNS / name / RESULTS).stat().st_mtime_ns for name in STEPS}
+    before = {name: (study / RUNS / name / RESULTS).stat().st_mtime_ns for name in FINISHED}
     page = (study / "report.html").read_bytes()
     done = here("resume", study)
     assert done.returncode == 0, done.stderr
     assert "step" not in done.stderr
-    assert f"{len(STEPS)} of {len(STEPS)} runs at the scale smoke" in done.stdout
-    assert {name: (study / RUNS / name / RESULTS).stat().st_mtime_ns for name in STEPS} == before
+    assert f"{len(FINISHED)} of {len(STEPS)} runs at the scale smoke" in done.stdout
+    assert {name: (study / RUNS / name / RESULTS).stat().st_mtime_ns for name in before} == before
     assert (study / "report.html").read_bytes() == page
 
 
@@ -204,7 +218,9 @@ def test_a_study_cannot_be_made_longer_as_a_whole(study: Path) -> None:
     assert done.returncode == 2 and "make one of the runs" in done.stderr
 
 
-def test_a_run_made_longer_by_itself_is_read_as_it_is(study: Path) -> None:
+@pytest.mark.slow
+def test_a_run_made_longer_by_itself_is_read_as_it_is(whole: Path) -> None:
+    study = whole
     run = study / RUNS / "m3-d50-paper"
     assert here("resume", run, "--rounds", 20, "--quiet").returncode == 0
     done = here("reproduce", "--out", study, "--only", "widths")

@@ -152,7 +152,7 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-SLOW = ("gaussian in 1", "truncated gaussian in 1", "linear regression")
+SLOW = ("gaussian in 1", "truncated gaussian in 1", "truncated gaussian in 50", "linear regression")
 """Left to `make test-slow`: the others cover them."""
 ALL_ESTIMATORS = ("gaussian in 1", "correlated in a corner")
 """Cases whose error bars are tested for every estimator; MBAR takes a while."""

@@ -15,7 +15,7 @@ def _engine(network: tn.MLP, n_train: int, temperatures: list[float], **options:
     return Engine(target, tn.temperature_path(temperatures), devices=2, **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("n_train", [50, 500])
+@pytest.mark.parametrize("n_train", [50, pytest.param(500, marks=pytest.mark.slow)])
 def test_fire_takes_95_percent_of_its_starts_down_within_1000_gradients(n_train: int) -> None:
     engine = _engine(tn.M3, n_train, [1.0], copies=40, tile=10)
     ends = engine.minimise(engine.init_weights(), tn.Minimiser(tolerance=1e-3, max_gradients=1000))

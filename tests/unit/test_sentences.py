@@ -100,7 +100,7 @@ def test_rungs_that_share_a_reason_share_a_line_with_the_worst_value() -> None:
         "R-hat of the energy up to 1.31 (at most 1.1) at 2 temperatures, T = 0.05 to 0.4",
         "drift of the energy up to 7.2 standard errors between the halves (at most 4) "
         "at 2 temperatures, T = 0.05 to 0.4",
-        "the run spans down to 1.3 autocorrelation times of the weights (at least 3) "
+        "the run spans as few as 1.3 autocorrelation times of the weights (at least 3) "
         "at 2 temperatures, T = 1 to inf",
         "52 % of replicas have not crossed T = 0.66 to 0.78 in half the run (at most 37 %) "
         "at T = inf",

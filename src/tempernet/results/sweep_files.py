@@ -14,7 +14,7 @@ import xarray
 from tempernet import config
 from tempernet.config import SweepSettings
 from tempernet.errors import StoreError
-from tempernet.results.series import Rows
+from tempernet.results.series import Rows, observables_of
 from tempernet.results.sweep import SweepResults, said_by
 from tempernet.store import files
 
@@ -56,13 +56,8 @@ def read_netcdf(path: Path) -> SweepResults:
     settings = config.settings_from(tomllib.loads(tree.attrs["config"]), SweepSettings)
     provenance = json.loads(tree.attrs["provenance"])
     root = tree.to_dataset(inherit=False)
-    series = root.drop_vars(
-        [
-            str(name)
-            for name in root.data_vars
-            if str(name).startswith("mean_") and str(name) != "mean_square"
-        ]
-    )
+    declared = {observable.name for observable in observables_of(("energy",))}
+    series = root[[str(name) for name in root.data_vars if str(name) in declared]]
     group = tree.children[KEPT].to_dataset(inherit=False)
     kept: Rows = {str(name): group[name].values for name in group.data_vars}
     ensemble = kept.pop("ensemble", None)

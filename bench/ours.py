@@ -23,9 +23,14 @@ def engine_sampler(
     reproducible: bool = False,
 ) -> Sampler:
     """Rounds of an `Engine`: momenta, L Verlet steps between walls, accept, even-odd exchange."""
-    dynamics = Dynamics(num_steps=num_steps, num_trajectories=1, walls=walls)
+    dynamics = Dynamics(num_steps, 1, walls=walls, lengths="steps")
     engine = Engine(
-        target, temperature_path(temperatures), dynamics=dynamics, reproducible=reproducible
+        target,
+        temperature_path(temperatures),
+        dynamics=dynamics,
+        # As the peers have them.
+        masses=1.0,
+        reproducible=reproducible,
     )
     state, rungs = engine.start(weights), engine.rungs(STEP_SIZE)
     start_energy = float(np.mean(engine.energies(state)))

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from task import LONG_RUN
 
-from tempernet import config
+from tempernet import config, configure
 from tempernet.report import figures
 from tempernet.report.sweep import document
 from tempernet.results import sweep as results
@@ -30,7 +30,9 @@ def rate(rounds: int) -> dict[str, Any]:
     rounds are short and the rest weighs more than in the paper's settings. Results and figures are
     drawn once in a long run.
     """
+    configure()
     settings = config.resolve(
+        config.SweepSettings,
         preset="paper-d500",
         assignments=[
             "ladder.num=56",

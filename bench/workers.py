@@ -39,6 +39,10 @@ def sampler(name: str, num_examples: int, num_steps: int, rounds: int) -> dict[s
         jax.devices()
     import tempernet
 
+    # Before JAX starts; the peers are left with what it has by itself.
+    if name not in (task.BLACKJAX, task.TFP):
+        tempernet.configure()
+
     network, train = tempernet.MLP(task.SIZES), tempernet.mnist16().split(num_examples).train
     temperatures = tempernet.geometric_temperatures(task.COLDEST, task.HOTTEST, task.REPLICAS)
     weights = _start(network, task.REPLICAS)
@@ -98,6 +102,7 @@ def memory() -> dict[str, Any]:
 
     import tempernet
 
+    tempernet.configure()
     network, train = tempernet.M1, tempernet.mnist16().split(50).train
     target = tempernet.Target.classifier(network, train, tempernet.UniformBox.for_network(network))
     temperatures = tempernet.geometric_temperatures(task.COLDEST, task.HOTTEST, task.MANY_REPLICAS)

@@ -26,7 +26,7 @@ from tempernet.tempering.rounds import RoundFn, State, make_round
 
 MOST_TIMED = 40
 LEAST_TIMED = 4
-EXAMPLES_TIMED = 4000
+EXAMPLES_TIMED = 20_000
 """A tile is timed by a trajectory of some steps, fewer the more examples there are."""
 TINY_STEP = 1e-6
 """The step size of that trajectory: the time does not depend on it."""
